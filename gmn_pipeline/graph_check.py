@@ -1,0 +1,104 @@
+"""The checks of a graph that read every value. They run once, when a graph is built, not when a store is opened."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gmn_pipeline.errors import GraphError
+from gmn_pipeline.types import Array
+
+if TYPE_CHECKING:
+    from gmn_pipeline.graph import Graph
+
+
+def check_graph(graph: "Graph") -> None:
+    """Raise GraphError at the first thing wrong with `graph`."""
+    _check_rows(graph)
+    if not graph.directed:
+        _check_symmetric(graph)
+    if graph.graph_ptr is not None:
+        _check_borders(graph)
+    for name, categories in (("x", graph.x_categories), ("edge_attr", graph.edge_categories)):
+        value = getattr(graph, name)
+        if value is not None:
+            _check_features(name, value, categories)
+    _check_labels(graph)
+    if graph.splits is not None and graph.splits.max(initial=0) > 3:
+        raise GraphError(
+            f"splits holds {graph.splits.max()}; allowed: 0 unused, 1 train, 2 validation, 3 test"
+        )
+
+
+def _check_rows(graph: "Graph") -> None:
+    """Neighbours ascend within each row."""
+    if graph.num_slots < 2:
+        return
+    descends = graph.indices[1:] < graph.indices[:-1]
+    borders = graph.indptr[1:-1]
+    descends[borders[(borders > 0) & (borders < graph.num_slots)] - 1] = False
+    if descends.any():
+        node = graph.slot_sources[int(np.argmax(descends))]
+        raise GraphError(f"neighbours of node {node} are not sorted; sort them or build with Graph.from_edges")
+
+
+def _check_symmetric(graph: "Graph") -> None:
+    from scipy.sparse import csr_array
+
+    n = graph.num_nodes
+    ones = np.ones(graph.num_slots, dtype=np.int8)
+    transposed = csr_array((ones, graph.indices, graph.indptr), shape=(n, n)).T.tocsr()
+    same = np.array_equal(transposed.indptr, graph.indptr) and np.array_equal(transposed.indices, graph.indices)
+    if not same:
+        raise GraphError(
+            "some edges lack their reverse; pass directed=True to keep them so, or build with Graph.from_edges"
+        )
+
+
+def _check_borders(graph: "Graph") -> None:
+    """No edge joins two graphs."""
+    assert graph.graph_ptr is not None
+    graph_of = np.repeat(np.arange(graph.num_graphs), np.diff(graph.graph_ptr))
+    crossing = graph_of[graph.slot_sources] != graph_of[graph.indices]
+    if crossing.any():
+        slot = int(np.argmax(crossing))
+        raise GraphError(
+            f"an edge joins node {graph.slot_sources[slot]} and node {graph.indices[slot]} of different graphs; "
+            "edges must stay within graph_ptr's borders"
+        )
+
+
+def _check_features(name: str, value: Array, categories: tuple[int, ...] | None) -> None:
+    if categories is None:
+        bad = ~np.isfinite(value)
+        if bad.any():
+            row, column = np.unravel_index(int(np.argmax(bad)), bad.shape)
+            raise GraphError(
+                f"{name} has {int(bad.sum()):,} values that are NaN or infinite, the first at row {row}, column "
+                f"{column}; replace or drop them"
+            )
+        return
+    if len(categories) != value.shape[1]:
+        raise GraphError(f"{len(categories)} category counts for the {value.shape[1]} columns of {name}")
+    low, high = value.min(axis=0, initial=0), value.max(axis=0, initial=-1)
+    for column, count in enumerate(categories):
+        if low[column] < 0 or high[column] >= count:
+            raise GraphError(
+                f"column {column} of {name} holds categories {low[column]}..{high[column]}; allowed: 0..{count - 1}"
+            )
+
+
+def _check_labels(graph: "Graph") -> None:
+    if graph.y is None or graph.task is None or graph.y.size == 0:
+        return
+    y, task = graph.y, graph.task
+    if task.kind in ("multiclass", "binary"):
+        if y.min() < -1 or y.max() >= task.classes:
+            raise GraphError(
+                f"labels hold {y.min()}..{y.max()}; with {task.classes} classes they are 0..{task.classes - 1}, or -1 "
+                "where unknown"
+            )
+    elif task.kind == "multilabel":
+        if not np.all((y == 0) | (y == 1) | np.isnan(y)):
+            raise GraphError("multilabel labels must be 0 or 1, or NaN where unknown")
+    elif np.isinf(y).any():
+        raise GraphError("regression targets hold infinite values; use NaN where a target is unknown")

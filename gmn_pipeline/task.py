@@ -1,0 +1,72 @@
+"""What is to be predicted, and how it is judged."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
+
+from gmn_pipeline.errors import GraphError, nearest
+
+Level = Literal["node", "graph", "link"]
+Kind = Literal["multiclass", "binary", "multilabel", "regression"]
+Metric = Literal["accuracy", "weighted_accuracy", "macro_f1", "roc_auc", "average_precision", "mae", "mrr"]
+
+METRICS_OF_KIND: dict[Kind, tuple[Metric, ...]] = {
+    "multiclass": ("accuracy", "weighted_accuracy", "macro_f1"),
+    "binary": ("roc_auc", "average_precision", "accuracy", "weighted_accuracy", "macro_f1", "mrr"),
+    "multilabel": ("average_precision", "roc_auc", "macro_f1"),
+    "regression": ("mae",),
+}
+"""The metrics each kind of label allows, its default first."""
+
+LOWER_IS_BETTER: frozenset[Metric] = frozenset({"mae"})
+
+
+@dataclass(frozen=True)
+class Task:
+    """A prediction task. An *item* is what carries a label: a node, a graph, or a pair of nodes."""
+
+    level: Level
+    """node, graph or link."""
+    kind: Kind
+    """multiclass, binary, multilabel or regression."""
+    classes: int
+    """Number of classes; of labels for multilabel; of targets for regression. Binary has 2."""
+    metric: Metric
+    """How a model is judged; METRICS_OF_KIND lists what each kind allows."""
+    class_weighted: bool = False
+    """Whether the loss weights classes by their rarity (PATTERN, PascalVOC-SP and COCO-SP do)."""
+
+    def __post_init__(self) -> None:
+        for name, value, allowed in (
+            ("level", self.level, get_args(Level)),
+            ("kind", self.kind, get_args(Kind)),
+        ):
+            if value not in allowed:
+                raise GraphError(f"task {name} is '{value}'; allowed: {', '.join(allowed)}{nearest(value, allowed)}")
+        metrics = METRICS_OF_KIND[self.kind]
+        if self.metric not in metrics:
+            raise GraphError(
+                f"metric '{self.metric}' does not fit a {self.kind} task; allowed: {', '.join(metrics)}"
+                f"{nearest(self.metric, metrics)}"
+            )
+        least = 2 if self.kind in ("multiclass", "binary") else 1
+        if self.classes < least or (self.kind == "binary" and self.classes != 2):
+            raise GraphError(f"a {self.kind} task cannot have {self.classes} classes; it needs at least {least}")
+
+    @classmethod
+    def of(cls, level: Level, kind: Kind, classes: int, metric: Metric | None = None, **options: Any) -> "Task":
+        """A task with its kind's default metric unless one is named."""
+        if metric is None and kind in METRICS_OF_KIND:
+            metric = METRICS_OF_KIND[kind][0]
+        return cls(level, kind, classes, metric, **options)  # type: ignore[arg-type]
+
+    @property
+    def higher_is_better(self) -> bool:
+        return self.metric not in LOWER_IS_BETTER
+
+    @property
+    def outputs(self) -> int:
+        """Width of a model's last layer: one logit for a binary task, one value per class or target otherwise."""
+        return 1 if self.kind == "binary" else self.classes
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
