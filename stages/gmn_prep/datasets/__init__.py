@@ -1,0 +1,172 @@
+"""The datasets by name, and the user's own by path. A new one is a file here and a line in this table."""
+
+from pathlib import Path
+from typing import Any
+
+from gmn_pipeline.errors import DatasetError, nearest
+from gmn_prep.datasets.entry import Dataset, DatasetOptions, LoadedDataset, lazy
+from gmn_prep.datasets.heterophilous import heterophilous_files
+from gmn_prep.datasets.ogb_node import OGBN_ARXIV
+
+__all__ = [
+    "DATASETS",
+    "Dataset",
+    "DatasetOptions",
+    "LoadedDataset",
+    "dataset_identity",
+    "estimate_size",
+    "load_dataset",
+    "store_name",
+]
+
+GENERATED = "generated, no download"
+
+_LINES = (
+    Dataset(
+        "minesweeper-grid",
+        lazy("minesweeper_grid", "load_minesweeper_grid"),
+        size="10,000 nodes, 39,402 edges, or --nodes",
+        task="node, binary",
+        metric="roc_auc",
+        source=f"{GENERATED} (Platonov et al. 2023)",
+        takes={"nodes": 10_000, "seed": 0},
+        counts=lazy("minesweeper_grid", "count_grid"),
+    ),
+    Dataset(
+        "sbm-pattern",
+        lazy("sbm_pattern", "load_sbm_pattern"),
+        size="14,000 graphs of 45-190 nodes, or --graphs",
+        task="node, binary",
+        metric="weighted_accuracy",
+        source=f"{GENERATED} (PATTERN, Dwivedi et al. 2020)",
+        takes={"graphs": 14_000, "seed": 0},
+        counts=lazy("sbm_pattern", "count_pattern"),
+    ),
+    Dataset(
+        "skip-ring",
+        lazy("skip_ring", "load_skip_ring"),
+        size="2,000 graphs of 24-48 nodes, or --graphs",
+        task="graph, 4 classes",
+        metric="accuracy",
+        source=f"{GENERATED} (after CSL, Murphy et al. 2019)",
+        takes={"graphs": 2_000, "seed": 0},
+        counts=lazy("skip_ring", "count_skip_ring"),
+    ),
+    Dataset(
+        "cycle-count",
+        lazy("cycle_count", "load_cycle_count"),
+        size="5,000 graphs of 16-48 nodes, or --graphs",
+        task="graph, 2 regression targets",
+        metric="mae",
+        source=GENERATED,
+        takes={"graphs": 5_000, "seed": 0},
+        counts=lazy("cycle_count", "count_cycle_count"),
+    ),
+    Dataset(
+        "minesweeper",
+        lazy("heterophilous", "load_heterophilous", "minesweeper"),
+        size="10,000 nodes, 39,402 edges",
+        task="node, binary",
+        metric="roc_auc",
+        source="PyG, ROOT/heterophilous",
+        counts=lambda _: (10_000, 78_804),
+        raw=heterophilous_files("minesweeper"),
+    ),
+    Dataset(
+        "ogbn-arxiv",
+        lazy("ogb_node", "load_ogbn_arxiv"),
+        size="169,343 nodes, 1,166,243 edges",
+        task="node, 40 classes",
+        metric="accuracy",
+        source="ogb, ROOT/ogb",
+        takes={"directed": False},
+        counts=lambda options: (169_343, 1_166_243 if options.directed else 2_315_598),
+        raw=OGBN_ARXIV,
+    ),
+)
+DATASETS = {line.name: line for line in _LINES}
+
+
+def load_dataset(name_or_path: str, options: DatasetOptions) -> LoadedDataset:
+    """Load a dataset of the table, or the user's own file. Raises DatasetError in one line."""
+    dataset = _find(name_or_path, options)
+    if isinstance(dataset, Path):
+        from gmn_prep.datasets.user_file import load_user_file
+
+        graph, notices = load_user_file(dataset, options)
+        return LoadedDataset(store_name(name_or_path), graph, notices)
+    graph = dataset.load(options)
+    said = []
+    if options.nodes is not None and graph.num_nodes != options.nodes:
+        said.append(
+            f"{dataset.name} has {graph.num_nodes:,} nodes, the nearest it comes to {options.nodes:,}"
+        )
+    if options.directed and not graph.directed:
+        said.append(f"{dataset.name} has no directed edges; --directed changes nothing")
+    return LoadedDataset(store_name(name_or_path), graph, tuple(said))
+
+
+def dataset_identity(name_or_path: str, options: DatasetOptions) -> dict[str, Any]:
+    """All that the content depends on, without loading it: options, and digests of the files it is read from.
+
+    No path and no clock. Raw files that are not there are downloaded first, or DatasetError says where to put
+    them.
+    """
+    dataset = _find(name_or_path, options)
+    if isinstance(dataset, Path):
+        from gmn_prep.datasets.user_file import identify_user_file
+
+        return identify_user_file(dataset, options)
+    identity: dict[str, Any] = {"dataset": dataset.name}
+    for name, default in dataset.takes.items():
+        value = getattr(options, name)
+        identity[name] = default if value is None else value
+    if dataset.raw is not None:
+        root = dataset.raw.find(options.data_root)
+        if root is None:
+            dataset.load(options)
+            root = dataset.raw.find(options.data_root)
+            assert root is not None
+        identity["content"] = dataset.raw.digest(root)
+    return identity
+
+
+def estimate_size(name_or_path: str, options: DatasetOptions) -> tuple[int, int] | None:
+    """(nodes, CSR slots), known or well estimated without loading; None if only loading tells."""
+    dataset = _find(name_or_path, options)
+    if isinstance(dataset, Path):
+        from gmn_prep.datasets.user_file import count_user_file
+
+        return count_user_file(dataset, options)
+    return dataset.counts(options) if dataset.counts else None
+
+
+def store_name(name_or_path: str) -> str:
+    """What a store of it is called: the name without ogb's prefix, or the file's stem."""
+    name = _table_name(name_or_path)
+    if name in DATASETS:
+        return name.removeprefix("ogbn-").removeprefix("ogbg-")
+    return Path(name_or_path).stem
+
+
+def _table_name(name: str) -> str:
+    return name.strip().lower().replace("_", "-")
+
+
+def _find(name_or_path: str, options: DatasetOptions) -> Dataset | Path:
+    dataset = DATASETS.get(_table_name(name_or_path))
+    if dataset is None:
+        path = Path(name_or_path).expanduser()
+        if path.suffix or len(path.parts) > 1 or path.exists():
+            return path
+        raise DatasetError(
+            f"no dataset is called '{name_or_path}'; known: {', '.join(DATASETS)}, or a path to your own file"
+            f"{nearest(_table_name(name_or_path), tuple(DATASETS))}"
+        )
+    for name in ("nodes", "graphs", "task", "metric", "classes", "node_table"):
+        if getattr(options, name) is not None and name not in dataset.takes:
+            takers = ", ".join(line.name for line in _LINES if name in line.takes) or "files of your own"
+            raise DatasetError(
+                f"--{name.replace('_', '-')} does not apply to {dataset.name}, only to {takers}"
+            )
+    return dataset

@@ -1,0 +1,74 @@
+"""The words of the dataset table: what a user can say, one line of the table, and what loading gives back."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gmn_pipeline.graph import Graph
+    from gmn_prep.datasets.raw_files import RawFiles
+
+
+@dataclass(frozen=True)
+class DatasetOptions:
+    """Everything a user can say about a dataset."""
+
+    data_root: Path = Path("data/raw")
+    """Where raw files of public datasets lie, or are downloaded to."""
+    nodes: int | None = None
+    """Generators of one graph: how many nodes."""
+    graphs: int | None = None
+    """Generators of many graphs: how many."""
+    seed: int = 0
+    """Generators, and the random split of a file that brings none."""
+    directed: bool = False
+    """Keep the direction of edges; otherwise every edge goes both ways."""
+    task: str | None = None
+    """The user's files: level, kind, or both, as `graph`, `regression` or `graph-regression`."""
+    metric: str | None = None
+    """The user's files: how a model is judged; the kind's default unless given."""
+    classes: int | None = None
+    """The user's files: number of classes; found from the labels unless given."""
+    node_table: Path | None = None
+    """The user's edge lists: the table of nodes, unless it lies beside the edges under its usual name."""
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """One line of the table."""
+
+    name: str
+    load: "Callable[[DatasetOptions], Graph]"
+    size: str
+    task: str
+    metric: str
+    source: str
+    takes: dict[str, Any] = field(default_factory=dict)
+    """The options that change the content, with what they are when not given."""
+    counts: "Callable[[DatasetOptions], tuple[int, int]] | None" = None
+    """(nodes, slots) known, or well estimated, without loading."""
+    raw: "RawFiles | None" = None
+    """The files it is read from; None for a generator."""
+
+
+@dataclass(frozen=True)
+class LoadedDataset:
+    name: str
+    """What a store of it is called."""
+    graph: "Graph"
+    notices: tuple[str, ...] = ()
+    """What the user should know: edges dropped, a split drawn, another size than asked for."""
+
+
+def lazy(module: str, function: str, *arguments: Any) -> Callable[[DatasetOptions], Any]:
+    """`function(*arguments, options)` of a module of this folder, imported only when called.
+
+    So the table costs no import of Numba, scipy or torch.
+    """
+
+    def call(options: DatasetOptions) -> Any:
+        return getattr(import_module(f"gmn_prep.datasets.{module}"), function)(*arguments, options)
+
+    return call
