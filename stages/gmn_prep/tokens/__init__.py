@@ -1,0 +1,1 @@
+"""Walks, their unions, and the subgraphs they induce."""
