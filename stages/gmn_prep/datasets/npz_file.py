@@ -14,9 +14,9 @@ from gmn_prep.datasets.user_graph import KEYS, SCALARS
 def read_npz(path: Path, _options: DatasetOptions) -> dict[str, Any]:
     """Every array of the file by name; scalars as Python values. Never unpickles."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             return {name: file[name].item() if name in SCALARS else file[name] for name in file.files}
-    except (OSError, ValueError, AttributeError, zipfile.BadZipFile) as error:
+    except (OSError, EOFError, ValueError, AttributeError, zipfile.BadZipFile) as error:
         # A pickled object array, a lone .npy under a wrong name, and no zip file at all end here.
         raise DatasetError(
             f"{path.name} is not an .npz file of plain arrays ({' '.join(str(error).split())}); "

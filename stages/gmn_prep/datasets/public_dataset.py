@@ -56,7 +56,7 @@ def load_public_dataset(
             folders = _cache_folders(raw, root, digest, directed)
     for folder in folders:
         if is_writable(folder) and write_cache(folder, digest, graph):
-            break
+            return read_cache(folder, digest) or graph  # mapped, so the copy in memory can go
     return graph
 
 

@@ -29,18 +29,28 @@ def graph_from_arrays(
     """The graph and what the user should know about its making. Raises DatasetError that names the file."""
     try:
         return _build(arrays, options)
-    except (GraphError, DatasetError) as error:
-        raise DatasetError(f"{path.name}: {error}") from error
+    # Values of odd types and shapes are the file's mistake, not ours.
+    except (GraphError, DatasetError, ValueError, TypeError, IndexError) as error:
+        raise DatasetError(f"{path.name}: {' '.join(str(error).split())}") from error
 
 
 def _build(arrays: dict[str, Any], options: DatasetOptions) -> tuple[Graph, tuple[str, ...]]:
     for key in arrays:
         if key not in KEYS:
             raise DatasetError(f"key '{key}' is not known; allowed: {', '.join(KEYS)}{nearest(key, KEYS)}")
+        if key not in SCALARS:
+            arrays = arrays | {key: np.asarray(arrays[key])}
+            if arrays[key].dtype.kind not in "biuf":
+                raise DatasetError(f"{key} is of type {arrays[key].dtype}; it must hold numbers")
     x, y, graph_ptr = arrays.get("x"), arrays.get("y"), arrays.get("graph_ptr")
     edges, nodes = _edge_rows(arrays)
     if nodes is None:
         nodes = int(edges.max(initial=-1)) + 1
+        if nodes > 100 * edges.size + 1_000_000:
+            raise DatasetError(
+                f"node ids reach {nodes - 1:,} with only {len(edges):,} edges: names rather than numbers "
+                "from 0; list the nodes in a node table, or number them and give x or num_nodes"
+            )
     graphs = None if graph_ptr is None else len(graph_ptr) - 1
     wish = read_wish(options, arrays)
     task = None

@@ -42,8 +42,8 @@ def choose_task(y: Array, nodes: int, graphs: int | None, *, pairs: bool, wish: 
     """The task for labels `y`.
 
     graphs: how many, None for one graph. Unless said otherwise: whole numbers are classes, fractions a
-    regression, several columns of whole numbers are labels of their own; one label per graph makes a graph
-    task.
+    regression, several columns of whole numbers labels of their own; labels of pairs are a binary link task,
+    and one label per graph is a graph task.
     """
     level = wish.level
     if level is None:
@@ -51,7 +51,8 @@ def choose_task(y: Array, nodes: int, graphs: int | None, *, pairs: bool, wish: 
     columns = 1 if y.ndim == 1 else y.shape[1]
     kind = wish.kind
     if kind is None:
-        kind = "regression" if y.dtype.kind == "f" else "multiclass" if columns == 1 else "multilabel"
+        whole = "binary" if level == "link" else "multiclass" if columns == 1 else "multilabel"
+        kind = "regression" if y.dtype.kind == "f" else whole
     classes = wish.classes
     if classes is None:
         largest = np.nanmax(y, initial=1) if kind == "multiclass" else 1

@@ -1,0 +1,74 @@
+"""The real datasets, where GMN_DATA_ROOT has them, linked into a scratch root."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import chi2_contingency
+
+from gmn_prep.datasets import DATASETS, DatasetOptions, estimate_size, load_dataset
+
+pytestmark = [
+    pytest.mark.real_data,
+    pytest.mark.skipif("GMN_DATA_ROOT" not in os.environ, reason="GMN_DATA_ROOT is not set"),
+]
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def load(name, tmp_path):
+    raw = DATASETS[name].raw
+    there = Path(os.environ["GMN_DATA_ROOT"]).absolute()
+    if raw.missing(there):
+        pytest.skip(f"GMN_DATA_ROOT has no {name}")
+    for file in raw.files:
+        link = tmp_path / raw.folder / file
+        link.parent.mkdir(parents=True, exist_ok=True)
+        if not link.exists():
+            link.symlink_to(there / raw.folder / file)
+    return load_dataset(name, DatasetOptions(data_root=tmp_path)).graph
+
+
+def test_minesweeper(tmp_path):
+    graph = load("minesweeper", tmp_path).check()
+    assert (graph.num_nodes, graph.num_edges) == (10_000, 39_402)
+    assert (graph.num_nodes, graph.num_slots) == estimate_size("minesweeper", DatasetOptions())
+    for split in graph.splits:
+        assert np.bincount(split).tolist() == [0, 5000, 2500, 2500]
+    assert len(graph.splits) == 10
+    again = load("minesweeper", tmp_path)
+    assert all(np.array_equal(array, again.arrays()[name]) for name, array in graph.arrays().items())
+
+
+def test_generated_grid_has_the_real_one_s_statistics(tmp_path):
+    real = load("minesweeper", tmp_path)
+    made = load_dataset("minesweeper-grid", DatasetOptions()).graph
+    assert np.array_equal(real.indptr, made.indptr)
+    assert np.array_equal(real.indices, made.indices)
+    assert real.y.sum() == made.y.sum()
+    assert real.x[:, 0].sum() == made.x[:, 0].sum()
+    # The real features follow the same rule from the real labels.
+    around = np.add.reduceat(real.y[real.indices], real.indptr[:-1])
+    column = np.where(real.x[:, 0] == 1, 0, 1 + np.minimum(around, 5))
+    assert np.array_equal(real.x.argmax(axis=1), column)
+    for label in (0, 1):
+        counts = [graph.x[graph.y == label].sum(axis=0) for graph in (real, made)]
+        assert chi2_contingency(counts).pvalue > 1e-4
+    for real_split, made_split in zip(real.splits, made.splits, strict=True):
+        table = [np.bincount(s[g.y == 1]).tolist() for s, g in ((real_split, real), (made_split, made))]
+        assert table[0] == table[1]
+    assert made.task == real.task
+
+
+def test_ogbn_arxiv(tmp_path):
+    graph = load("ogbn-arxiv", tmp_path).check()
+    assert (graph.num_nodes, graph.num_slots) == estimate_size("ogbn-arxiv", DatasetOptions())
+    assert graph.x.shape == (169_343, 128)
+    assert np.bincount(graph.splits[0]).tolist() == [0, 90_941, 29_799, 48_603]
+    assert (graph.y.min(), graph.y.max()) == (0, 39)
+    again = load("ogbn-arxiv", tmp_path)
+    assert all(np.array_equal(array, again.arrays()[name]) for name, array in graph.arrays().items())
