@@ -1,0 +1,1 @@
+"""The model: selective scan, convolution, bidirectional Mamba, token encoders, and GMN built from them."""

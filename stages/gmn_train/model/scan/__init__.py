@@ -1,0 +1,110 @@
+"""The selective scan of Mamba, for batches and for packed sequences, in both directions.
+
+    from gmn_train.model.scan import selective_scan
+    y = selective_scan(u, delta, A, B, C, D)
+
+A backend is a file with a function `scan(u, delta, A, B, C, D, seq_ptr, reverse)` on packed rows, and a line
+in BACKENDS.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.nn.functional import silu, softplus
+
+from gmn_pipeline.errors import ModelError, nearest
+from gmn_train.model.scan import mamba, numba_scan, reference
+from gmn_train.model.scan.checks import check_finite, check_seq_ptr, check_shapes
+
+BACKENDS: dict[str, Callable[..., Tensor]] = {
+    "reference": reference.scan,  # any device and type; slow
+    "numba": numba_scan.scan,  # CPU, float32 and float64
+    "mamba": mamba.scan,  # CUDA, needs mamba-ssm
+}
+
+__all__ = ["BACKENDS", "choose_backend", "gated_scan", "selective_scan"]
+
+
+def choose_backend(x: Tensor, backend: str = "auto") -> str:
+    """The backend's name, for `auto` the one that suits x: numba on CPU, mamba on CUDA."""
+    if backend in BACKENDS:
+        return backend
+    if backend != "auto":
+        allowed = [*BACKENDS, "auto"]
+        raise ModelError(
+            f"scan backend '{backend}' is not one of {', '.join(allowed)}{nearest(backend, allowed)}"
+        )
+    if x.device.type == "cuda":
+        return "mamba"
+    return "numba" if x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64) else "reference"
+
+
+def selective_scan(
+    u: Tensor,
+    delta: Tensor,
+    A: Tensor,
+    B: Tensor,
+    C: Tensor,
+    D: Tensor | None = None,
+    *,
+    seq_ptr: Tensor | None = None,
+    reverse: bool = False,
+    backend: str = "auto",
+) -> Tensor:
+    """Scan h[t] = exp(Δ[t] A) h[t-1] + Δ[t] B[t] u[t] and return y[t] = C[t] h[t] + D u[t], of u's shape.
+
+    Args:
+        u: (batch, length, channels); or packed (total, channels) with `seq_ptr`.
+        delta: step sizes Δ, of u's shape.
+        A: (channels, states).
+        B: (batch, length, states) or (total, states).
+        C: as B.
+        D: (channels,) or None.
+        seq_ptr: (sequences + 1,) borders of packed sequences: sequence s is rows seq_ptr[s] to
+            seq_ptr[s + 1], and its state starts from zero.
+        reverse: scan each sequence from its end to its beginning; y[t] then depends on rows t and after.
+        backend: a name in BACKENDS, or `auto`: numba on CPU, mamba on CUDA.
+
+    Raises:
+        ModelError: shapes, types or borders do not fit, or an input is not finite.
+    """
+    name = choose_backend(u, backend)
+    check_shapes(u, delta, A, B, C, D, seq_ptr)
+    if seq_ptr is None:
+        batch, length, _ = u.shape
+        ptr = torch.arange(batch + 1) * length
+    else:
+        ptr = check_seq_ptr(seq_ptr, len(u))
+    check_finite(u=u, delta=delta, A=A, B=B, C=C, D=D)
+    packed = [x.flatten(0, -2) for x in (u, delta, B, C)]  # (total, channels) twice, (total, states) twice
+    y = BACKENDS[name](packed[0], packed[1], A, packed[2], packed[3], D, ptr, reverse)
+    return y.view(u.shape)
+
+
+def gated_scan(
+    u: Tensor,
+    dt: Tensor,
+    A: Tensor,
+    BC: Tensor,
+    D: Tensor,
+    bias: Tensor,
+    z: Tensor | None,
+    *,
+    seq_ptr: Tensor,
+    reverse: bool,
+    backend: str,
+) -> Tensor:
+    """A layer's scan: Δ = softplus(dt + bias), B beside C in BC (total, 2 states), times silu(z) if given.
+
+    Packed rows only, unchecked but for their shapes: a layer checks its own input. `numba` does all of it in
+    one kernel.
+    """
+    name = choose_backend(u, backend)
+    states = A.shape[1]
+    check_shapes(u, dt, A, BC[:, :states], BC[:, states:], D, seq_ptr)
+    if name == "numba":
+        return numba_scan.fused_scan(u, dt, A, BC, D, bias, z, seq_ptr, reverse)
+    B, C = BC[:, :states], BC[:, states:]  # (total, states) each
+    y = BACKENDS[name](u, softplus(dt + bias), A, B, C, D, seq_ptr, reverse)
+    return y if z is None else y * silu(z)
