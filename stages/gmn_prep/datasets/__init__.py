@@ -55,7 +55,7 @@ _LINES = (
     Dataset(
         "cycle-count",
         lazy("cycle_count", "load_cycle_count"),
-        size="5,000 graphs of 16-48 nodes, or --graphs",
+        size="5,000 graphs of 24-48 nodes, or --graphs",
         task="graph, 2 regression targets",
         metric="mae",
         source=GENERATED,
