@@ -29,7 +29,7 @@ _HOME = {
     "TokenView": "store.view",
 }
 
-__all__ = [*_HOME, "__version__"]  # noqa: PLE0604
+__all__ = [*_HOME, "__version__"]
 
 
 def __getattr__(name: str) -> Any:

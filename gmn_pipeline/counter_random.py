@@ -42,7 +42,7 @@ class Purpose(IntEnum):
 
 
 @njit(inline="always")
-def mix64(z):  # type: ignore[no-untyped-def]
+def mix64(z):
     """SplitMix64's finaliser: a bijection of 64 bits in which every input bit flips half of the output bits."""
     z = (z ^ (z >> _S30)) * _MIX_1
     z = (z ^ (z >> _S27)) * _MIX_2
@@ -50,19 +50,19 @@ def mix64(z):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def child_key(key, index):  # type: ignore[no-untyped-def]
+def child_key(key, index):
     """Key (or, at a leaf, the 64 random bits) number `index` below `key`. Both are uint64, or arrays of it."""
     return mix64(key + GAMMA * (index + _ONE))
 
 
 @njit(inline="always")
-def bounded(bits, n):  # type: ignore[no-untyped-def]
+def bounded(bits, n):
     """An integer in [0, n) from 64 random bits; n is a uint64 below 2**32. The bias is below n / 2**64."""
     return ((bits >> _S32) * n + (((bits & _LOW_32) * n) >> _S32)) >> _S32
 
 
 @njit(inline="always")
-def unit_float(bits):  # type: ignore[no-untyped-def]
+def unit_float(bits):
     """A float64 in [0, 1) from 64 random bits, on the grid of 2**-53."""
     return (bits >> _S11) * (1.0 / 9007199254740992.0)
 
@@ -77,7 +77,7 @@ def root_key(seed: int, purpose: Purpose) -> np.uint64:
 
 
 @njit(cache=True, nogil=True)
-def _fill_child_keys(key, out):  # type: ignore[no-untyped-def]
+def _fill_child_keys(key, out):
     for i in range(out.size):
         out[i] = child_key(key, np.uint64(i))
 

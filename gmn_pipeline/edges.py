@@ -27,13 +27,13 @@ class EdgeReport:
 
 
 @njit(cache=True, nogil=True)
-def _count_rows(rows, counts):  # type: ignore[no-untyped-def]
+def _count_rows(rows, counts):
     for i in range(rows.size):
         counts[rows[i]] += 1
 
 
 @njit(cache=True, nogil=True)
-def _place_stable(rows, order, cursor, out):  # type: ignore[no-untyped-def]
+def _place_stable(rows, order, cursor, out):
     """One pass of a least-significant-digit sort: `out` lists `order` by rows[order], equal rows as they were."""
     for i in range(order.size):
         e = order[i]
@@ -74,7 +74,8 @@ def csr_from_edges(
     """Build sorted CSR slots from an edge list whose ids are already known to lie in [0, n).
 
     Undirected unless `directed`: each edge is mirrored. Of equal slots the first wins, edges as given before mirrored
-    ones; with `keep_duplicates` all stay, each edge given being an undirected edge of its own. Returns (indptr, indices, origin, report); origin[slot] is the given edge the slot comes from.
+    ones; with `keep_duplicates` all stay, each edge given being an undirected edge of its own.
+    Returns (indptr, indices, origin, report); origin[slot] is the given edge the slot comes from.
     """
     given = src.size
     origin = np.arange(given, dtype=np.int64)

@@ -24,9 +24,7 @@ def check_graph(graph: "Graph") -> None:
             _check_features(name, value, categories)
     _check_labels(graph)
     if graph.splits is not None and graph.splits.max(initial=0) > 3:
-        raise GraphError(
-            f"splits holds {graph.splits.max()}; allowed: 0 unused, 1 train, 2 validation, 3 test"
-        )
+        raise GraphError(f"splits holds {graph.splits.max()}; allowed: 0 unused, 1 train, 2 validation, 3 test")
 
 
 def _check_rows(graph: "Graph") -> None:
@@ -71,10 +69,10 @@ def _check_features(name: str, value: Array, categories: tuple[int, ...] | None)
     if categories is None:
         bad = ~np.isfinite(value)
         if bad.any():
-            row, column = np.unravel_index(int(np.argmax(bad)), bad.shape)
+            row, at = np.unravel_index(int(np.argmax(bad)), bad.shape)
             raise GraphError(
                 f"{name} has {int(bad.sum()):,} values that are NaN or infinite, the first at row {row}, column "
-                f"{column}; replace or drop them"
+                f"{at}; replace or drop them"
             )
         return
     if len(categories) != value.shape[1]:

@@ -36,7 +36,7 @@ def graph_from_pyg(data: Any, task: Task | None = None, **options: Any) -> Graph
     edges = [_numpy(item.edge_index) + offset for item, offset in zip(items, offsets, strict=True)]
     y = _stack(items, "y")
     if task is None and y is not None:
-        task = _guess_task(y, n, len(items), many=graph_ptr is not None)
+        task = _guess_task(y, n, many=graph_ptr is not None)
     edge_attr = _stack(items, "edge_attr")
     return Graph.from_edges(
         np.concatenate(edges, axis=1).T if edges else np.zeros((0, 2), dtype=np.int64),
@@ -93,9 +93,10 @@ def _stack(items: list[Any], name: str) -> Array | None:
 
 def _read_masks(items: list[Any]) -> Array | None:
     masks = {code: _stack(items, name) for code, name in _MASKS.items()}
-    if masks[TRAIN] is None:
+    train = masks[TRAIN]
+    if train is None:
         return None
-    shape = np.atleast_2d(masks[TRAIN].T).shape  # (splits, items)
+    shape = np.atleast_2d(train.T).shape  # (splits, items)
     splits = np.zeros(shape, dtype=np.uint8)
     for code, mask in masks.items():
         if mask is not None:
@@ -103,7 +104,7 @@ def _read_masks(items: list[Any]) -> Array | None:
     return splits
 
 
-def _guess_task(y: Array, n: int, graphs: int, *, many: bool) -> Task:
+def _guess_task(y: Array, n: int, *, many: bool) -> Task:
     level = "graph" if many and len(y) != n else "node"
     if y.dtype.kind == "f":
         return Task.of(level, "regression", 1 if y.ndim == 1 else y.shape[1])  # type: ignore[arg-type]

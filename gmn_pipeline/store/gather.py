@@ -4,9 +4,9 @@ A block holds the sequences of its nodes one after the other, L = 1 + m*s tokens
 level 0. A view at (m', M', s') takes of each wanted token the prefix its first M' walks reached. The kernels are serial
 and release the GIL: loader threads run them side by side.
 
-Arguments they share: local (R,) nodes by place in the block, rows (R,) the batch rows they fill, chosen (1 or B, m', s')
-which repeats, shape [m, M, s, m', M', s'] of the store and of the view. They return (code, token): 0, or a key of FAULTS
-and the block's token where it was found.
+Arguments they share: local (R,) nodes by place in the block, rows (R,) the batch rows they fill, chosen
+(1 or B, m', s') which repeats, shape [m, M, s, m', M', s'] of the store and of the view. They return (code, token): 0,
+or a key of FAULTS and the block's token where it was found.
 """
 
 import numpy as np
@@ -26,7 +26,7 @@ FAULTS = {
 
 
 @njit(inline="always")
-def _stored_position(t, row, chosen, shape):  # type: ignore[no-untyped-def]
+def _stored_position(t, row, chosen, shape):
     """Where the view's token t of batch row `row` stands in the stored sequence."""
     m, s, want_m, want_s = shape[0], shape[2], shape[3], shape[5]
     if t == want_m * want_s:
@@ -37,7 +37,20 @@ def _stored_position(t, row, chosen, shape):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def count_tokens(node_ptr, edge_ptr, sizes, edge_sizes, num_nodes, num_edges, local, rows, chosen, shape, out_nodes, out_edges):  # type: ignore[no-untyped-def]  # noqa: E501
+def count_tokens(
+    node_ptr,
+    edge_ptr,
+    sizes,
+    edge_sizes,
+    num_nodes,
+    num_edges,
+    local,
+    rows,
+    chosen,
+    shape,
+    out_nodes,
+    out_edges,
+):
     """Write each wanted token's node and edge count to out_nodes / out_edges (B*L',)."""
     length, want_length = 1 + shape[0] * shape[2], 1 + shape[3] * shape[5]
     walks = shape[4]
@@ -71,7 +84,7 @@ def count_tokens(node_ptr, edge_ptr, sizes, edge_sizes, num_nodes, num_edges, lo
 
 
 @njit(cache=True, nogil=True)
-def copy_nodes(nodes, node_ptr, ids, local, rows, chosen, shape, num_nodes, out_ptr, out):  # type: ignore[no-untyped-def]
+def copy_nodes(nodes, node_ptr, ids, local, rows, chosen, shape, num_nodes, out_ptr, out):
     """Copy the node lists of the wanted tokens to out[out_ptr[t]:out_ptr[t+1]]."""
     length, want_length = 1 + shape[0] * shape[2], 1 + shape[3] * shape[5]
     for r in range(local.size):
@@ -93,7 +106,7 @@ def copy_nodes(nodes, node_ptr, ids, local, rows, chosen, shape, num_nodes, out_
 
 
 @njit(cache=True, nogil=True)
-def copy_edges(edges, edge_ptr, local, rows, chosen, shape, out_node_ptr, out_ptr, out):  # type: ignore[no-untyped-def]
+def copy_edges(edges, edge_ptr, local, rows, chosen, shape, out_node_ptr, out_ptr, out):
     """Copy the edges of the wanted tokens to out[out_ptr[t]:out_ptr[t+1]]."""
     length, want_length = 1 + shape[0] * shape[2], 1 + shape[3] * shape[5]
     for r in range(local.size):
@@ -114,7 +127,7 @@ def copy_edges(edges, edge_ptr, local, rows, chosen, shape, out_node_ptr, out_pt
 
 
 @njit(cache=True, nogil=True)
-def copy_slots(slots, edge_ptr, local, rows, chosen, shape, num_slots, out_ptr, out):  # type: ignore[no-untyped-def]
+def copy_slots(slots, edge_ptr, local, rows, chosen, shape, num_slots, out_ptr, out):
     """Copy the CSR slots of the wanted tokens' edges to out[out_ptr[t]:out_ptr[t+1]]."""
     length, want_length = 1 + shape[0] * shape[2], 1 + shape[3] * shape[5]
     for r in range(local.size):
@@ -134,7 +147,7 @@ def copy_slots(slots, edge_ptr, local, rows, chosen, shape, num_slots, out_ptr, 
 
 
 @njit(cache=True, nogil=True)
-def copy_walks(walks, local, rows, chosen, shape, out_node_ptr, out):  # type: ignore[no-untyped-def]
+def copy_walks(walks, local, rows, chosen, shape, out_node_ptr, out):
     """Copy the wanted walks to out[row], levels m'..1, the chosen repeats, the first M' walks, their steps."""
     m, M, s, want_m, want_M, want_s = shape
     length, want_length = 1 + m * s, 1 + want_m * want_s

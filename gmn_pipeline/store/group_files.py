@@ -132,7 +132,8 @@ def _chunk_file(folder: Path) -> Path | None:
 
 def read_attributes(folder: Path) -> dict[str, Any]:
     """The attributes of a group; StoreCorruptError where there is no readable group."""
-    return _document(folder, "group").get("attributes", {})
+    attributes = _document(folder, "group").get("attributes")
+    return attributes if isinstance(attributes, dict) else {}
 
 
 def _document(folder: Path, kind: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Literal
 
+import numpy as np
 import xxhash
 
 from gmn_pipeline.errors import StoreCorruptError, StoreError
@@ -127,7 +128,9 @@ class Manifest:
                 "update gmn-pipeline or tokenize again"
             )
         if digest_of(body) != attributes.get(CHECKSUM_ATTRIBUTE):
-            raise StoreCorruptError(f"{where}/zarr.json: the manifest does not match its checksum; restore or rebuild it")
+            raise StoreCorruptError(
+                f"{where}/zarr.json: the manifest does not match its checksum; restore or rebuild it"
+            )
         from pydantic import TypeAdapter, ValidationError
 
         body = dict(body)
@@ -139,7 +142,9 @@ class Manifest:
             place = ".".join(str(part) for part in first["loc"])
             raise StoreCorruptError(f"{where}/zarr.json: manifest field {place}: {first['msg']}") from error
         if manifest.fingerprint != fingerprint:
-            raise StoreCorruptError(f"{where}/zarr.json: the fingerprint does not match the manifest; rebuild the store")
+            raise StoreCorruptError(
+                f"{where}/zarr.json: the fingerprint does not match the manifest; rebuild the store"
+            )
         return manifest
 
 
@@ -160,7 +165,7 @@ def graph_fingerprint(graph: Graph) -> str:
     digest.update(digest_of(facts).encode())
     for name, array in graph.arrays().items():
         digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
-        digest.update(memoryview(array if array.flags.c_contiguous else array.copy()).cast("B") if array.size else b"")
+        digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
     return digest.hexdigest()
 
 

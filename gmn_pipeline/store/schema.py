@@ -67,7 +67,11 @@ def laplacian_specs(manifest: Manifest) -> dict[str, ArraySpec]:
     """Arrays of `encodings/laplacian/`: unit eigenvectors, and per graph their eigenvalues and residuals."""
     k = _width(manifest, "laplacian")
     per_graph = _spec(np.float32, manifest.graph.graphs, k)
-    return {"vectors": _spec(np.float32, manifest.graph.nodes, k), "values": per_graph, "residuals": per_graph}
+    return {
+        "vectors": _spec(np.float32, manifest.graph.nodes, k),
+        "values": per_graph,
+        "residuals": per_graph,
+    }
 
 
 def random_walk_specs(manifest: Manifest) -> dict[str, ArraySpec]:

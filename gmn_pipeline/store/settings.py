@@ -89,9 +89,7 @@ class TokenSettings:
 
     def smaller(self, m: int | None = None, M: int | None = None, s: int | None = None) -> "TokenSettings":
         """These settings with a smaller m, M or s; ConfigError where more is asked than there is."""
-        wanted = replace(
-            self, m=self.m if m is None else m, M=self.M if M is None else M, s=self.s if s is None else s
-        )
+        wanted = replace(self, m=self.m if m is None else m, M=self.M if M is None else M, s=self.s if s is None else s)
         if not self.covers(wanted):
             raise ConfigError(
                 f"asked for m={wanted.m} M={wanted.M} s={wanted.s}, but the store has m={self.m} M={self.M} "

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-
 from gmn_pipeline.errors import GraphError, StoreCorruptError
 from gmn_pipeline.store.group_files import CHECKSUMS, checksum, read_attributes
 from gmn_pipeline.store.schema import block_name, fixed_groups
@@ -65,5 +64,3 @@ def _check_group_bytes(root: Path, group: str) -> None:
             raise StoreCorruptError(f"{folder}: {error.strerror}; restore the store or tokenize again") from None
         if found != wanted:
             raise StoreCorruptError(f"{folder} was changed: checksum {found[:12]}, written as {wanted[:12]}")
-
-

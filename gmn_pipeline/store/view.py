@@ -111,9 +111,7 @@ class TokenView:
             if walks is not None:
                 self._check(copy_walks(block["walks"], *places, node_ptr, walks), block)
         self.store.trim()
-        return TokenBatch(
-            want, ids, nodes, node_ptr, edges, edge_ptr if with_edges else None, slots, walks
-        )
+        return TokenBatch(want, ids, nodes, node_ptr, edges, edge_ptr if with_edges else None, slots, walks)
 
     def _copy_slots(self, block: "Block", places: tuple[Array, ...], edge_ptr: Array, slots: Array) -> tuple[int, int]:
         from gmn_pipeline.store.gather import copy_slots
@@ -145,7 +143,9 @@ class TokenView:
         if ids.ndim != 1 or ids.dtype.kind not in "iu":
             raise ConfigError(f"node ids must be a one-dimensional array of integers, found {ids.dtype} {ids.shape}")
         if ids.min() < 0 or ids.max() >= self.store.num_nodes:
-            raise ConfigError(f"node ids {ids.min()}..{ids.max()} asked for; the store has 0..{self.store.num_nodes - 1}")
+            raise ConfigError(
+                f"node ids {ids.min()}..{ids.max()} asked for; the store has 0..{self.store.num_nodes - 1}"
+            )
         return np.ascontiguousarray(ids, dtype=np.int64)
 
     def _check_repeats(self, repeats: Array | None, batch: int) -> IntArray:

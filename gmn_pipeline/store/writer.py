@@ -70,10 +70,10 @@ def plan_manifest(
 class StoreWriter:
     """Writes one store. Use as a context manager; leaving it without `finalise` keeps what is whole for a resume.
 
-        with StoreWriter.open(path, manifest, graph) as writer:
-            for number in writer.missing_blocks():
-                writer.write_block(number, block)
-            writer.finalise()
+    with StoreWriter.open(path, manifest, graph) as writer:
+        for number in writer.missing_blocks():
+            writer.write_block(number, block)
+        writer.finalise()
     """
 
     def __init__(self, path: Path, manifest: Manifest, block_ptr: IntArray, lock: FileLock) -> None:
@@ -274,5 +274,3 @@ def _check_arrays(group: str, arrays: Mapping[str, Array], specs: Mapping[str, A
     if found != dict(specs):
         wrong = sorted(name for name in found.keys() | specs.keys() if found.get(name) != specs.get(name))
         raise StoreError(f"{group}: {wrong[0]} is {found.get(wrong[0])}, the format says {specs.get(wrong[0])}")
-
-

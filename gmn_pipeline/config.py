@@ -1,0 +1,93 @@
+"""Settings as frozen dataclasses, filled from defaults < TOML file < command-line flags.
+
+Each field is declared and documented once, with `setting(...)`; `--help`, the TOML check and the error messages all
+read that declaration. Dataclasses may nest: a nested one is a table in TOML and `table.key` in flags.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, field, fields, is_dataclass
+from pathlib import Path
+from typing import Any, TypeVar, get_type_hints
+
+from gmn_pipeline.errors import ConfigError, nearest
+
+Config = TypeVar("Config")
+
+
+def setting(default: Any = MISSING, *, help: str, group: str = "Settings", flag: str | None = None) -> Any:
+    """A field of a config class. Without a default it must be given.
+
+    group: the heading it stands under in `--help`. flag: its name on the command line, if not the field's.
+    """
+    metadata = {"help": help, "group": group, "flag": flag}
+    if is_dataclass(default) or isinstance(default, dict | list):
+        return field(default_factory=lambda: default, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def flag_name(item: "Field[Any]") -> str:
+    """The option a field has on the command line, `--like-this` unless it was given another."""
+    return item.metadata.get("flag") or "--" + item.name.replace("_", "-")
+
+
+def load_config(cls: type[Config], file: Path | None = None, flags: Mapping[str, Any] | None = None) -> Config:
+    """Fill `cls` from its defaults, then `file`, then `flags` (by field name, dotted for nested ones).
+
+    Raises ConfigError for a file that cannot be read, an unknown key (naming the nearest), a value of the wrong type,
+    or a missing one.
+    """
+    values = read_toml(file) if file is not None else {}
+    _check_keys(cls, values, where=str(file))
+    for name, value in (flags or {}).items():
+        _put(values, name.split("."), value)
+    _check_keys(cls, values, where="the command line")
+    return _build(cls, values)
+
+
+def read_toml(file: Path) -> dict[str, Any]:
+    """A TOML file as a dict; ConfigError where it is missing or malformed."""
+    try:
+        return tomllib.loads(Path(file).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"there is no config file {file}; check the path") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read {file}: {error}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{file} is not valid TOML: {error}") from None
+
+
+def _put(values: dict[str, Any], path: list[str], value: Any) -> None:
+    for table in path[:-1]:
+        values = values.setdefault(table, {})
+        if not isinstance(values, dict):
+            raise ConfigError(f"'{'.'.join(path)}': '{table}' is a value, not a table")
+    values[path[-1]] = value
+
+
+def _check_keys(cls: type, values: Mapping[str, Any], where: str, prefix: str = "") -> None:
+    hints = get_type_hints(cls)
+    known = [f.name for f in fields(cls)]
+    for key, value in values.items():
+        if key not in known:
+            raise ConfigError(f"unknown key '{prefix}{key}' in {where}{nearest(key, known)}; keys: {', '.join(known)}")
+        if is_dataclass(hints[key]) and isinstance(value, dict):
+            _check_keys(hints[key], value, where, f"{prefix}{key}.")
+
+
+def _build(cls: type[Config], values: Mapping[str, Any]) -> Config:
+    from pydantic import TypeAdapter, ValidationError
+
+    missing = [
+        f for f in fields(cls)  # type: ignore[arg-type]
+        if f.default is MISSING and f.default_factory is MISSING and f.name not in values
+    ]  # fmt: skip
+    if missing:
+        raise ConfigError(f"{flag_name(missing[0])} is missing: {missing[0].metadata['help']}")
+    try:
+        return TypeAdapter(cls).validate_python(dict(values))
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        message = first["msg"][:1].lower() + first["msg"][1:]
+        raise ConfigError(f"{key} = {first['input']!r} is not allowed: {message}") from None

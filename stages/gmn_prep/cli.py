@@ -1,0 +1,67 @@
+"""The command `gmn-prep`. Each command parses, calls one function, reports; heavy imports wait until one runs."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gmn_pipeline.cli import make_app, run_app, takes_config
+from gmn_prep.settings import TokenizeConfig
+
+app = make_app("Turn graphs into token stores: tokenize once, train from the store many times.")
+
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the estimate of disk, memory and time; write nothing.")]
+StorePath = Annotated[Path, typer.Argument(metavar="STORE", help="A token store, such as data/arxiv.zarr.")]
+
+
+@app.command()
+@takes_config(TokenizeConfig)
+def tokenize(config: TokenizeConfig, *, dry_run: DryRun = False, quiet: Quiet = False, json: Json = False) -> None:
+    """Sample walks, build subgraph tokens and write them to a store, or find that the store exists."""
+    from gmn_prep.progress import Progress
+    from gmn_prep.report import report_outcome
+    from gmn_prep.tokenize import tokenize as run
+
+    with Progress.for_person(silent=quiet or json) as progress:
+        outcome = run(config, progress, dry_run=dry_run)
+    if not quiet:
+        report_outcome(outcome, progress.seconds, as_json=json)
+
+
+@app.command()
+def datasets(*, json: Json = False) -> None:
+    """List the datasets that can be tokenized by name."""
+    from gmn_prep.report import report_datasets
+
+    report_datasets(as_json=json)
+
+
+@app.command()
+def inspect(
+    store: StorePath,
+    *,
+    node: Annotated[int | None, typer.Option(help="Show the tokens of this node.")] = None,
+    png: Annotated[Path | None, typer.Option(help="Draw that node's tokens into this file.")] = None,
+    json: Json = False,
+) -> None:
+    """Show what a store holds: manifest, sizes, token statistics per level, or one node's tokens."""
+    from gmn_prep.inspect import inspect_node, inspect_store
+
+    if node is None and png is None:
+        inspect_store(store, as_json=json)
+    else:
+        inspect_node(store, node, png, as_json=json)
+
+
+@app.command()
+def verify(store: StorePath, *, quiet: Quiet = False, json: Json = False) -> None:
+    """Check every byte of a store against its checksums, then everything its numbers must satisfy."""
+    from gmn_prep.inspect import verify_store
+
+    verify_store(store, quiet=quiet, as_json=json)
+
+
+def main() -> None:
+    run_app(app)

@@ -1,0 +1,77 @@
+"""What a run will cost, from a sample of the tokens themselves."""
+
+import shutil
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from gmn_pipeline.errors import StoreError
+from gmn_pipeline.graph import Graph
+from gmn_pipeline.store.manifest import Manifest
+from gmn_pipeline.store.schema import fixed_groups
+from gmn_prep.tokens.tokenizer import Tokenizer
+
+SAMPLE_RANGES, RANGE_NODES = 16, 64
+PROCESS_BYTES = 250 << 20
+"""Interpreter, Numba and compiled kernels."""
+DISK_BYTES_PER_SECOND = 300e6
+"""A plain disk; only used for the estimate of time."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Cost of a run, before it."""
+
+    disk_bytes: int
+    memory_bytes: int
+    seconds: float
+    """Walks, tokens and writing; encodings come on top."""
+
+
+def estimate_cost(tokenizer: Tokenizer, manifest: Manifest, threads: int) -> Estimate:
+    """Tokenize a thousand nodes spread over the graph and scale up. The kernel is compiled before the clock runs."""
+    graph = tokenizer.graph
+    n = graph.num_nodes
+    fixed = sum(
+        int(np.prod(spec.shape)) * spec.dtype.itemsize
+        for specs in fixed_groups(manifest).values()
+        for spec in specs.values()
+    )
+    per_node = seconds = 0.0
+    if n:
+        starts = np.unique(np.linspace(0, max(0, n - RANGE_NODES), SAMPLE_RANGES).astype(int))
+        with ThreadPoolExecutor(1) as pool:
+            tokenizer.block(0, 1, pool)
+            begun = time.perf_counter()
+            blocks = [tokenizer.block(int(a), min(int(a) + RANGE_NODES, n), pool) for a in starts]
+            seconds = time.perf_counter() - begun
+        sampled = sum(len(block.walks) for block in blocks)
+        per_node = sum(array.nbytes for block in blocks for array in block.arrays().values()) / sampled
+        seconds *= n / sampled / threads
+    tokens = int(per_node * n)
+    block = int(per_node * min(n, manifest.block_size))
+    return Estimate(
+        disk_bytes=fixed + tokens,
+        memory_bytes=PROCESS_BYTES + graph_bytes(graph) + 3 * block,
+        seconds=max(seconds, (fixed + tokens) / DISK_BYTES_PER_SECOND),
+    )
+
+
+def graph_bytes(graph: Graph) -> int:
+    """The graph's arrays and the linked pairs beside them."""
+    pairs = graph.num_slots // 2 * graph.indices.dtype.itemsize + graph.indptr.nbytes
+    return pairs + sum(array.nbytes for array in graph.arrays().values())
+
+
+def check_room(out: Path, needed: int, written: int = 0) -> None:
+    """StoreError if the disk has less room than a store of `needed` bytes, of which `written` are there, will take."""
+    folder = next(p for p in (out, *out.parents) if p.exists())
+    free = shutil.disk_usage(folder).free
+    if needed - written > free:
+        raise StoreError(
+            f"{out} needs about {(needed - written) / 1e9:.2f} GB but its disk has {free / 1e9:.2f} GB left; make "
+            "room, choose another --out, or use smaller m, M, s or --codec zstd"
+        )

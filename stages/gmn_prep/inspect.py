@@ -1,0 +1,160 @@
+"""Looks into a store: `gmn-prep inspect` and `gmn-prep verify`."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from gmn_pipeline.errors import ConfigError
+from gmn_pipeline.store.reader import TokenStore
+from gmn_pipeline.store.schema import fixed_groups
+from gmn_pipeline.store.verify import verify_store as check_every_byte
+from gmn_prep.progress import Progress
+from gmn_prep.report import print_json, size_text, two_columns
+
+
+def inspect_store(path: Path, *, as_json: bool) -> None:
+    """Manifest, sizes and token statistics per level."""
+    store = TokenStore.open(path)
+    levels = level_statistics(store)
+    sizes = _group_sizes(store)
+    if as_json:
+        print_json({"manifest": store.manifest.as_attributes()["gmn"], "bytes": sizes, "levels": levels})
+        return
+    manifest, console = store.manifest, Console()
+    g, t, task = manifest.graph, manifest.tokens, manifest.task
+    graphs = f"{g.graphs:,} graphs, " if g.many else ""
+    rows = [
+        ("dataset", " ".join(f"{k}={v}" for k, v in manifest.dataset.items())),
+        ("graph", f"{graphs}{g.nodes:,} nodes, {g.edges:,} {'directed ' * g.directed}edges"),
+        ("task", f"{task.level} {task.kind}, {task.classes} classes, {task.metric}" if task else "none"),
+        ("features", _features(g.x, "node") + _features(g.edge_attr, ", edge")),
+        ("splits", str(g.splits)),
+        ("tokens", f"m={t.m} M={t.M} s={t.s}, {t.walk} walks, seed {t.seed}: {t.sequence_length} per node"),
+        ("encodings", ", ".join(_settings_text(n, v) for n, v in manifest.encodings.items()) or "none"),
+        ("orderings", ", ".join(manifest.orderings) or "none"),
+        ("packing", f"{manifest.codec}, {manifest.blocks} blocks of up to {manifest.block_size:,} nodes"),
+        ("size", ", ".join(f"{name} {size_text(count)}" for name, count in sizes.items())),
+        ("fingerprint", manifest.fingerprint),
+    ]
+    console.print(two_columns(str(path), rows))
+    table = Table(title="tokens by level", title_justify="left", box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for column in ("level", "tokens", "mean nodes", "max nodes", "mean edges", "max edges"):
+        table.add_column(column, justify="right")
+    for row in levels:
+        table.add_row(
+            str(row["level"]), f"{row['tokens']:,}", f"{row['mean_nodes']:.1f}", f"{row['max_nodes']:,}",
+            f"{row['mean_edges']:.1f}", f"{row['max_edges']:,}",
+        )  # fmt: skip
+    console.print()
+    console.print(table)
+
+
+def level_statistics(store: TokenStore) -> list[dict[str, Any]]:
+    """Per level, highest first: tokens, mean and largest number of nodes and edges. Reads the pointers only."""
+    settings = store.settings
+    length = settings.sequence_length
+    sums, most = np.zeros((2, length)), np.zeros((2, length), dtype=np.int64)
+    for number in range(store.manifest.blocks):
+        block = store.block(number)
+        for i, name in enumerate(("node_ptr", "edge_ptr")):
+            counts = np.diff(block[name].astype(np.int64)).reshape(-1, length)
+            sums[i] += counts.sum(axis=0)
+            most[i] = np.maximum(most[i], counts.max(axis=0, initial=0))
+        store.forget(number)
+    rows = []
+    for level in range(settings.m, -1, -1):
+        at = settings.levels == level
+        tokens = int(at.sum()) * store.num_nodes
+        rows.append(
+            {
+                "level": level,
+                "tokens": tokens,
+                "mean_nodes": float(sums[0, at].sum()) / max(tokens, 1),
+                "max_nodes": int(most[0, at].max()),
+                "mean_edges": float(sums[1, at].sum()) / max(tokens, 1),
+                "max_edges": int(most[1, at].max()),
+            }
+        )
+    return rows
+
+
+def inspect_node(path: Path, node: int | None, png: Path | None, *, as_json: bool) -> None:
+    """One node's tokens, in text, as JSON, and as a picture."""
+    store = TokenStore.open(path)
+    if node is None:
+        raise ConfigError("--png draws one node's tokens; say which with --node V")
+    if not 0 <= node < store.num_nodes:
+        raise ConfigError(f"node {node} does not exist; the store has nodes 0..{store.num_nodes - 1}")
+    batch = store.view().gather([node])
+    tokens = []
+    for position, level in enumerate(store.settings.levels.tolist()):
+        members = batch.token(0, position)
+        assert batch.edges is not None
+        assert batch.edge_ptr is not None
+        pairs = members[batch.edges[batch.edge_ptr[position] : batch.edge_ptr[position + 1]]]
+        repeat = position % store.settings.s if level else 0
+        tokens.append({"level": level, "repeat": repeat, "nodes": members.tolist(), "edges": pairs.tolist()})
+    if png is not None:
+        from gmn_prep.draw import draw_tokens
+
+        draw_tokens(node, tokens, png)
+    if as_json:
+        print_json({"node": node, "tokens": tokens})
+        return
+    table = Table(title=f"tokens of node {node}, in sequence order", title_justify="left", box=None, header_style="dim")
+    table.add_column("level", justify="right")
+    table.add_column("repeat", justify="right")
+    table.add_column("edges", justify="right")
+    table.add_column("nodes, by first visit", overflow="fold")
+    for token in tokens:
+        table.add_row(
+            str(token["level"]),
+            str(token["repeat"]),
+            str(len(token["edges"])),
+            " ".join(map(str, token["nodes"])),
+        )
+    console = Console()
+    console.print(table)
+    if png is not None:
+        console.print(f"drawn to {png}")
+
+
+def verify_store(path: Path, *, quiet: bool, as_json: bool) -> None:
+    """Check the store and say so; a fault is raised as StoreCorruptError."""
+    store = TokenStore.open(path)
+    begun = time.perf_counter()
+    total = 2 * store.manifest.blocks + len(fixed_groups(store.manifest))
+    with (
+        Progress.for_person(silent=quiet or as_json) as progress,
+        progress.phase("verify", total, "groups") as advance,
+    ):
+        check_every_byte(store, lambda *_: advance(1))
+    size = sum(_group_sizes(store).values())
+    facts = {"store": str(path), "ok": True, "bytes": size, "fingerprint": store.fingerprint}
+    if as_json:
+        print_json(facts)
+    elif not quiet:
+        took = time.perf_counter() - begun
+        Console().print(f"{path} is whole: {size_text(size)} checked in {took:.1f} s, fingerprint {store.fingerprint}")
+
+
+def _group_sizes(store: TokenStore) -> dict[str, int]:
+    sizes = {}
+    for name in ("graph", "encodings", "orderings", "tokens"):
+        sizes[name] = sum(f.stat().st_size for f in (store.path / name).rglob("*") if f.is_file())
+    return sizes
+
+
+def _features(facts: Any, what: str) -> str:
+    if facts is None:
+        return f"{what} none"
+    kind = "categories" if facts.categories else "values"
+    return f"{what} {facts.columns} {kind} ({facts.dtype})"
+
+
+def _settings_text(name: str, settings: dict[str, Any]) -> str:
+    return f"{name} {' '.join(f'{k}={v}' for k, v in settings.items())}"

@@ -1,0 +1,118 @@
+"""What the commands print when they are done."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+from gmn_prep.datasets import DATASETS
+
+if TYPE_CHECKING:
+    from gmn_prep.tokenize import Outcome
+
+
+def print_json(value: Any) -> None:
+    print(json.dumps(value, indent=2))
+
+
+def size_text(count: float) -> str:
+    """Bytes as a person reads them."""
+    for limit, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if count >= limit:
+            return f"{count / limit:.2f} {unit}"
+    return f"{count:.0f} B"
+
+
+def two_columns(title: str, rows: list[tuple[str, str]], name_style: str = "dim") -> Table:
+    """A small table of names and values that folds long values instead of cutting them."""
+    table = Table(title=title or None, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
+    table.add_column(style=name_style, no_wrap=True)
+    table.add_column(overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def report_outcome(outcome: "Outcome", seconds: dict[str, float], *, as_json: bool) -> None:
+    """The closing table of `gmn-prep tokenize`."""
+    facts = _outcome_facts(outcome, seconds)
+    if as_json:
+        print_json(facts)
+        return
+    console = Console()
+    next_step = f"gmn-train run --store {outcome.path}"
+    if outcome.estimate is not None:
+        rows = [
+            ("store", f"{outcome.path} (not written: dry run)"),
+            ("nodes", f"{outcome.manifest.graph.nodes:,}"),
+            ("tokens", f"{facts['tokens']:,}"),
+            ("disk", f"about {size_text(outcome.estimate.disk_bytes)}"),
+            ("memory", f"about {size_text(outcome.estimate.memory_bytes)}"),
+            ("time", f"about {outcome.estimate.seconds / 60:.1f} minutes for tokens, encodings on top"),
+        ]
+        console.print(two_columns("estimate", rows))
+        return
+    if not outcome.made:
+        more = "" if outcome.exact else "; it holds more than was asked, and serves it by slicing"
+        console.print(f"{outcome.path} is there already{more} (fingerprint {outcome.manifest.fingerprint})")
+        console.print(f"next: {next_step}", style="bold")
+        return
+    phases = ", ".join(f"{name} {took:.1f} s" for name, took in seconds.items() if took >= 0.05)
+    t = outcome.manifest.tokens
+    rows = [
+        ("store", str(outcome.path)),
+        ("fingerprint", outcome.manifest.fingerprint),
+        ("tokens", f"{facts['tokens']:,} of {outcome.manifest.graph.nodes:,} nodes, m={t.m} M={t.M} s={t.s}"),
+        (
+            "size",
+            f"{size_text(facts['bytes'])}, {facts['token_nodes']:,} nodes and {facts['token_edges']:,} edges in tokens",
+        ),
+        ("seconds", phases),
+    ]
+    if facts["tokens_per_second"]:
+        rows.append(("tokens/s", f"{facts['tokens_per_second']:,.0f}"))
+    rows.append(("next", next_step))
+    console.print(two_columns("token store", rows))
+
+
+def _outcome_facts(outcome: "Outcome", seconds: dict[str, float]) -> dict[str, Any]:
+    manifest = outcome.manifest
+    tokens = manifest.graph.nodes * manifest.tokens.sequence_length
+    walking = seconds.get("walks", 0.0)
+    facts = {
+        "store": str(outcome.path),
+        "made": outcome.made,
+        "exact": outcome.exact,
+        "fingerprint": manifest.fingerprint,
+        "nodes": manifest.graph.nodes,
+        "tokens": tokens,
+        "token_nodes": manifest.token_nodes,
+        "token_edges": manifest.token_edges,
+        "settings": manifest.tokens.as_dict(),
+        "encodings": manifest.encodings,
+        "orderings": list(manifest.orderings),
+        "seconds": {name: round(took, 3) for name, took in seconds.items()},
+        "tokens_per_second": round(tokens / walking) if outcome.made and walking else None,
+        "notices": list(outcome.notices),
+    }
+    if outcome.estimate is not None:
+        facts["estimate"] = vars(outcome.estimate)
+    else:
+        facts["bytes"] = sum(f.stat().st_size for f in outcome.path.rglob("*") if f.is_file())
+    return facts
+
+
+def report_datasets(*, as_json: bool) -> None:
+    """The table of `gmn-prep datasets`."""
+    names = ("name", "size", "task", "metric", "source")
+    if as_json:
+        print_json([{name: getattr(line, name) for name in names} for line in DATASETS.values()])
+        return
+    rows = [
+        (line.name, f"{line.task}, {line.metric}\n{line.size}\n[dim]{line.source}[/dim]") for line in DATASETS.values()
+    ]
+    table = two_columns("", rows, name_style="bold")
+    console = Console()
+    console.print(table)
+    console.print("\nor a path to your own .npz, .pt, .csv or .parquet file: docs/datasets.md says how", style="dim")

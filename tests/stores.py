@@ -1,0 +1,51 @@
+"""Makes small real stores on disk for tests."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+from gmn_pipeline import Graph, StoreWriter, Task, TokenSettings, TokenStore
+from gmn_pipeline.store.settings import Codec
+from gmn_pipeline.store.writer import plan_manifest
+from gmn_prep.orderings import compute_ordering
+from gmn_prep.tokens.tokenizer import Tokenizer
+
+
+def ring_graph(n: int = 40, chords: int = 30, *, edge_features: bool = False) -> Graph:
+    """A ring with chords: connected, uneven degrees, features, labels and two splits."""
+    rng = np.random.default_rng(7)
+    edges = np.concatenate([np.stack([np.arange(n), (np.arange(n) + 1) % n], 1), rng.integers(0, n, (chords, 2))])
+    return Graph.from_edges(
+        edges,
+        n,
+        edge_attr=rng.normal(size=(len(edges), 3)) if edge_features else None,
+        x=rng.normal(size=(n, 5)).astype(np.float32),
+        y=rng.integers(0, 3, n),
+        splits=rng.integers(1, 4, (2, n)),
+        task=Task.of("node", "multiclass", 3),
+    )
+
+
+def write_store(
+    path: Path,
+    graph: Graph,
+    settings: TokenSettings,
+    *,
+    block_size: int = 16,
+    codec: Codec = "raw",
+    orderings: tuple[str, ...] = ("degree",),
+) -> TokenStore:
+    """A finished store of `graph` at `path`, written the way the command writes it."""
+    manifest = plan_manifest(
+        graph, settings, block_size=block_size, codec=codec, orderings={name: {"seed": 0} for name in orderings}
+    )
+    tokenizer = Tokenizer.of(graph, settings)
+    with ThreadPoolExecutor(1) as pool, StoreWriter.open(path, manifest, graph) as writer:
+        for name in orderings:
+            writer.write_group(f"orderings/{name}", vars(compute_ordering(graph, name, seed=0)))
+        for number in writer.missing_blocks():
+            first, last = writer.block_ptr[number : number + 2]
+            writer.write_block(number, tokenizer.block(int(first), int(last), pool))
+        writer.finalise()
+    return TokenStore.open(path)
