@@ -23,9 +23,7 @@ DT_RANGE = (1e-3, 1e-1)  # step sizes at initialisation, as in Mamba
 class MambaBranch(nn.Module):
     """One direction of Algorithm 2 up to the gate; BiMamba applies W_1."""
 
-    def __init__(
-        self, width: int, channels: int, states: int, conv_width: int, dt_rank: int, *, reverse: bool
-    ) -> None:
+    def __init__(self, width: int, channels: int, states: int, conv_width: int, dt_rank: int, *, reverse: bool) -> None:
         super().__init__()
         self.reverse = reverse
         self.in_proj = nn.Linear(width, channels, bias=False)  # W_input
@@ -128,6 +126,8 @@ class BiMamba(nn.Module):
         Raises:
             ModelError: the shape or the borders do not fit, or x is not finite.
         """
+        if x.dtype != self.norm.weight.dtype:
+            raise ModelError(f"BiMamba: x is {x.dtype}, the layer is {self.norm.weight.dtype}; convert one of them")
         rows, ptr = pack_rows(x, seq_ptr, self.width)  # (T, d), (sequences + 1,)
         normed = self.norm(rows)
         last = last_rows(ptr).to(x.device) if only_last else None  # (sequences,)
@@ -159,7 +159,5 @@ def last_rows(seq_ptr: Tensor) -> Tensor:
     """The row where each sequence ends, (sequences,)."""
     if len(seq_ptr) > 1 and int(seq_ptr.diff().min()) == 0:
         at = int(seq_ptr.diff().argmin())
-        raise ModelError(
-            f"BiMamba: sequence {at} is empty, so it has no last row; drop it or use only_last=False"
-        )
+        raise ModelError(f"BiMamba: sequence {at} is empty, so it has no last row; drop it or use only_last=False")
     return seq_ptr[1:] - 1

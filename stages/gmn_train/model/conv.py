@@ -33,12 +33,7 @@ def causal_conv_silu(
     """
     dims = 3 if seq_ptr is None else 2
     channels = x.shape[-1]
-    if (
-        x.dim() != dims
-        or weight.dim() != 2
-        or weight.shape[0] != channels
-        or tuple(bias.shape) != (channels,)
-    ):
+    if x.dim() != dims or weight.dim() != 2 or weight.shape[0] != channels or tuple(bias.shape) != (channels,):
         raise ModelError(
             f"causal_conv_silu: x {tuple(x.shape)}, weight {tuple(weight.shape)}, bias {tuple(bias.shape)}; "
             "expected (batch, length, channels), or packed (total, channels) with seq_ptr, "
@@ -62,13 +57,18 @@ def conv_rows(x: Tensor, weight: Tensor, bias: Tensor, seq_ptr: Tensor, reverse:
     if x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64):
         out: Tensor = FusedConv.apply(x, weight, bias, seq_ptr, reverse)  # type: ignore[no-untyped-call]
         return out
-    fused = load_causal_conv1d() if x.device.type == "cuda" and weight.shape[1] in (2, 3, 4) else None
     lengths = seq_ptr.diff()
-    if fused is None or len(lengths) == 0 or int(lengths.min()) != int(lengths.max()) or x.numel() == 0:
-        return shifted_sum(x, weight, bias, seq_ptr, reverse)
-    batch = x.view(len(lengths), -1, x.shape[1])  # (sequences, length, channels)
+    equal = x.numel() > 0 and int(lengths.min()) == int(lengths.max())
+    if x.device.type == "cuda" and equal and weight.shape[1] in (2, 3, 4) and load_causal_conv1d() is not None:
+        return conv_batch(x, weight, bias, seq_ptr, reverse)
+    return shifted_sum(x, weight, bias, seq_ptr, reverse)
+
+
+def conv_batch(x: Tensor, weight: Tensor, bias: Tensor, seq_ptr: Tensor, reverse: bool) -> Tensor:
+    """Sequences of one length by causal_conv1d, which takes (batch, channels, length)."""
+    batch = x.view(len(seq_ptr) - 1, -1, x.shape[1])  # (sequences, length, channels)
     batch = (batch.flip(1) if reverse else batch).transpose(1, 2)  # (sequences, channels, length)
-    out = fused(batch, weight, bias, activation="silu").transpose(1, 2)
+    out: Tensor = load_causal_conv1d()(batch, weight, bias, activation="silu").transpose(1, 2)
     return (out.flip(1) if reverse else out).reshape(x.shape)
 
 
@@ -86,9 +86,7 @@ def shifted_sum(x: Tensor, weight: Tensor, bias: Tensor, seq_ptr: Tensor, revers
     ptr = seq_ptr.to(x.device)
     rows = torch.arange(len(x), device=x.device)
     sequence = torch.searchsorted(ptr, rows, right=True) - 1  # (total,)
-    before = (
-        ptr[sequence + 1] - 1 - rows if reverse else rows - ptr[sequence]
-    )  # (total,) rows of the sequence before t
+    before = ptr[sequence + 1] - 1 - rows if reverse else rows - ptr[sequence]  # (total,) rows of the sequence before t
     taps = weight.shape[1]
     p = bias.expand_as(x)
     for back in range(taps):

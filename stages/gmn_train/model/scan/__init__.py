@@ -32,9 +32,7 @@ def choose_backend(x: Tensor, backend: str = "auto") -> str:
         return backend
     if backend != "auto":
         allowed = [*BACKENDS, "auto"]
-        raise ModelError(
-            f"scan backend '{backend}' is not one of {', '.join(allowed)}{nearest(backend, allowed)}"
-        )
+        raise ModelError(f"scan backend '{backend}' is not one of {', '.join(allowed)}{nearest(backend, allowed)}")
     if x.device.type == "cuda":
         return "mamba"
     return "numba" if x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64) else "reference"

@@ -15,18 +15,14 @@ def check_shapes(
     if u.dim() != dims:
         raise ModelError(f"selective_scan: u has shape {tuple(u.shape)}, expected {form}")
     if A.dim() != 2 or A.shape[0] != u.shape[-1] or A.shape[1] < 1:
-        raise ModelError(
-            f"selective_scan: A has shape {tuple(A.shape)}, expected ({u.shape[-1]} channels, states)"
-        )
+        raise ModelError(f"selective_scan: A has shape {tuple(A.shape)}, expected ({u.shape[-1]} channels, states)")
     rows, (channels, states) = tuple(u.shape[:-1]), A.shape
     expected = {"delta": (delta, (*rows, channels)), "B": (B, (*rows, states)), "C": (C, (*rows, states))}
     if D is not None:
         expected["D"] = (D, (channels,))
     for name, (x, shape) in expected.items():
         if tuple(x.shape) != shape:
-            raise ModelError(
-                f"selective_scan: {name} has shape {tuple(x.shape)}, expected {shape} to go with u and A"
-            )
+            raise ModelError(f"selective_scan: {name} has shape {tuple(x.shape)}, expected {shape} to go with u and A")
     for name, (x, _) in {**expected, "A": (A, ())}.items():
         if x.dtype != u.dtype or not x.is_floating_point() or x.device != u.device:
             raise ModelError(
@@ -38,9 +34,7 @@ def check_shapes(
 def check_seq_ptr(seq_ptr: Tensor, total: int) -> Tensor:
     """Return seq_ptr as int64 on the CPU; raise ModelError unless it rises from 0 to `total`."""
     if seq_ptr.dim() != 1 or len(seq_ptr) < 1 or seq_ptr.dtype not in (torch.int32, torch.int64):
-        raise ModelError(
-            f"seq_ptr is {seq_ptr.dtype} of shape {tuple(seq_ptr.shape)}, expected int64 (sequences + 1,)"
-        )
+        raise ModelError(f"seq_ptr is {seq_ptr.dtype} of shape {tuple(seq_ptr.shape)}, expected int64 (sequences + 1,)")
     seq_ptr = seq_ptr.detach().to("cpu", torch.int64).contiguous()
     if seq_ptr[0] != 0 or seq_ptr[-1] != total:
         raise ModelError(
@@ -48,9 +42,7 @@ def check_seq_ptr(seq_ptr: Tensor, total: int) -> Tensor:
         )
     if len(seq_ptr) > 1 and int(seq_ptr.diff().min()) < 0:
         at = int(seq_ptr.diff().argmin())
-        raise ModelError(
-            f"seq_ptr falls from {seq_ptr[at]} to {seq_ptr[at + 1]} at {at + 1}; it must never go down"
-        )
+        raise ModelError(f"seq_ptr falls from {seq_ptr[at]} to {seq_ptr[at + 1]} at {at + 1}; it must never go down")
     return seq_ptr
 
 

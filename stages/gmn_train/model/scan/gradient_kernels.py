@@ -125,9 +125,7 @@ def scan_gradients(
                         row[LANES + j] = row[j] * u_t[j]
                     for n in range(0, states, 2):
                         now = tape[2 * (i * states + n) * LANES : 2 * (i * states + n + 2) * LANES]
-                        after = tape[
-                            2 * ((i + 1) * states + n) * LANES : 2 * ((i + 1) * states + n + 2) * LANES
-                        ]
+                        after = tape[2 * ((i + 1) * states + n) * LANES : 2 * ((i + 1) * states + n + 2) * LANES]
                         pair = bank[3 * n * LANES : (3 * n + 6) * LANES]
                         _record(row, pair, now, after, BC[t, n], BC[t, n + 1])
                 for i in range(steps - 1, -1, -1):

@@ -52,9 +52,7 @@ def scan(
         x = x[rows.clamp(min=0)]
         return (x if whole else x * real.unsqueeze(-1)).transpose(1, 2).contiguous()
 
-    y = kernel(
-        lay_out(u), lay_out(delta), A.contiguous(), lay_out(B), lay_out(C), None if D is None else D.float()
-    )
+    y = kernel(lay_out(u), lay_out(delta), A.contiguous(), lay_out(B), lay_out(C), None if D is None else D.float())
     return torch.zeros_like(u).index_copy(0, rows[real], y.transpose(1, 2)[real].to(u.dtype))
 
 

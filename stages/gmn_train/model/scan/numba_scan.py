@@ -77,9 +77,7 @@ class FusedScan(torch.autograd.Function):
         positive, gated = bias is not None, z is not None
         A2, BC = pair_states((A / LN2).T, BC)  # (states, channels), (total, 2 states): states even
         none = u.new_empty(0, 0)
-        inputs = [
-            x.contiguous() for x in (u, dt, A2, BC, D, D if bias is None else bias, none if z is None else z)
-        ]
+        inputs = [x.contiguous() for x in (u, dt, A2, BC, D, D if bias is None else bias, none if z is None else z)]
         ptr = seq_ptr.numpy()
         kept_ptr = chunk_pointers(ptr)
         kept = u.new_empty(int(kept_ptr[-1]) if keep else 0, *A2.shape)  # (chunks, states, channels)

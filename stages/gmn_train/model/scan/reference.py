@@ -20,23 +20,21 @@ def scan(
 ) -> Tensor:
     """h[t] = exp(Δ[t] A) h[t-1] + Δ[t] B[t] u[t]; y[t] = C[t] h[t] + D u[t], for each sequence from h = 0.
 
-    u, delta (total, channels); A (channels, states); B, C (total, states); D (channels,); seq_ptr (sequences
-    + 1,).
+    u, delta (total, channels); A (channels, states); B, C (total, states); D (channels,);
+    seq_ptr (sequences + 1,).
     """
     seq_ptr = seq_ptr.to(u.device)
-    lengths = seq_ptr.diff()  # (sequences,)
-    alive = torch.arange(len(lengths), device=u.device)  # sequences with a step to go
-    h = u.new_zeros(len(lengths), *A.shape)  # (alive, channels, states)
-    rows, outputs = [], []
-    for step in range(int(lengths.max()) if len(lengths) else 0):
-        going = lengths[alive] > step
-        alive, h = alive[going], h[going]
-        t = seq_ptr[alive + 1] - 1 - step if reverse else seq_ptr[alive] + step  # (alive,)
-        decay = torch.exp(delta[t].unsqueeze(-1) * A)  # (alive, channels, states)
-        h = decay * h + (delta[t] * u[t]).unsqueeze(-1) * B[t].unsqueeze(1)
-        outputs.append((h * C[t].unsqueeze(1)).sum(-1))  # (alive, channels)
-        rows.append(t)
-    y = torch.zeros_like(u)
-    if rows:
-        y = y.index_copy(0, torch.cat(rows), torch.cat(outputs))
+    lengths, longest_first = seq_ptr.diff().sort(descending=True, stable=True)  # (sequences,)
+    first = (seq_ptr[1:] - 1 if reverse else seq_ptr[:-1])[longest_first]  # (sequences,)
+    going = [int((lengths > step).sum()) for step in range(int(lengths[0]) if len(lengths) else 0)]
+    if not going:
+        return u * delta  # no rows, but part of the graph
+    order = torch.cat([first[:k] - i if reverse else first[:k] + i for i, k in enumerate(going)])  # (total,)
+    h = u.new_zeros(len(lengths), *A.shape)  # (sequences, channels, states)
+    outputs = []
+    for u_t, delta_t, B_t, C_t in zip(*(x[order].split(going) for x in (u, delta, B, C)), strict=True):
+        decay = torch.exp(delta_t.unsqueeze(-1) * A)  # (going, channels, states)
+        h = decay * h[: len(u_t)] + (delta_t * u_t).unsqueeze(-1) * B_t.unsqueeze(1)
+        outputs.append((h * C_t.unsqueeze(1)).sum(-1))  # (going, channels)
+    y = torch.empty_like(u).index_copy(0, order, torch.cat(outputs))
     return y if D is None else y + D * u
