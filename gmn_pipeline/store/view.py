@@ -133,7 +133,8 @@ class TokenView:
         block_of = np.searchsorted(pointer, ids, side="right") - 1
         order = np.argsort(block_of, kind="stable")
         touched, starts = np.unique(block_of[order], return_index=True)
-        for number, rows in zip(touched.tolist(), np.split(order, starts[1:]), strict=True):
+        for number, first, end in zip(touched.tolist(), starts, [*starts[1:], ids.size], strict=False):
+            rows = order[first:end]
             yield self.store.block(number), rows, ids[rows] - pointer[number]
 
     def _check_ids(self, node_ids: Array | Sequence[int]) -> IntArray:

@@ -1,0 +1,57 @@
+# Everything runs in .venv, which is made when it is missing and renewed when the dependencies change.
+VENV ?= .venv
+PYTHON ?= python3
+BIN := $(VENV)/bin
+DEMO := data/demo
+
+.PHONY: demo test lint format bench clean help
+
+help:
+	@echo "make demo   generate a graph, tokenize it, look at the store"
+	@echo "make test   lint, types and all tests"
+	@echo "make bench  every speed claim, ours beside its peer"
+	@echo "make format sort imports and format the sources"
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	@echo "== making $(VENV) and installing (a few minutes the first time)"
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test,lint]"
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.ready
+	@echo "== installing the benchmarks' peers"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[bench]"
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-build-isolation torch_cluster
+	@touch $@
+
+demo: $(VENV)/.ready
+	@mkdir -p $(DEMO)
+	@echo "== tokenize a generated Minesweeper grid of 10,000 nodes"
+	$(BIN)/gmn-prep tokenize --dataset minesweeper-grid --m 4 --M 4 --s 2 --lap-pe 8 --rwse 16 --ordering degree,pagerank --out $(DEMO)/grid.zarr
+	@echo "== look into the store"
+	$(BIN)/gmn-prep inspect $(DEMO)/grid.zarr
+	@echo "== draw the tokens of node 5050"
+	$(BIN)/gmn-prep inspect $(DEMO)/grid.zarr --node 5050 --png $(DEMO)/tokens.png
+	@echo "== check every byte"
+	$(BIN)/gmn-prep verify $(DEMO)/grid.zarr
+
+lint: $(VENV)/.ready
+	@echo "== ruff and mypy"
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint
+	@echo "== tests"
+	$(BIN)/python -m pytest -q
+
+format: $(VENV)/.ready
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.bench
+	@echo "== benchmarks: ours beside each peer, best of several"
+	$(BIN)/python -m tests.benchmarks
+
+clean:
+	rm -rf $(VENV) $(DEMO) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,26 @@
+"""What all tests share."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# Machines are noisy and kernels compile on first use: no deadlines. Fixed examples in CI, new ones at a desk.
+settings.register_profile(
+    "house",
+    deadline=None,
+    max_examples=50,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize="CI" in os.environ,
+)
+settings.load_profile("house")
+
+
+@pytest.fixture(scope="session")
+def data_root() -> Path:
+    """The folder of real datasets; tests that need it are skipped where it is not there."""
+    root = os.environ.get("GMN_DATA_ROOT")
+    if not root or not Path(root).is_dir():
+        pytest.skip("GMN_DATA_ROOT names no folder of real datasets")
+    return Path(root)

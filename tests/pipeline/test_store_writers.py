@@ -1,0 +1,164 @@
+"""Writing: killed at any moment, with a full disk, or by two at once, a store is resumable or absent, never wrong."""
+
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from gmn_pipeline import StoreWriter, TokenSettings, TokenStore
+from gmn_pipeline.errors import StoreBusyError, StoreClashError, StoreError
+from gmn_pipeline.store.writer import plan_manifest
+from tests.stores import ring_graph, write_store
+
+ROOT = Path(__file__).parents[2]
+
+WRITE = textwrap.dedent(
+    """
+    import sys
+    from pathlib import Path
+    from gmn_pipeline import TokenSettings
+    from tests.stores import ring_graph, write_store
+    write_store(Path(sys.argv[1]), ring_graph(400, 300), TokenSettings(4, 3, 2), block_size=10)
+    """
+)
+
+
+def start_writer(path: Path) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-c", WRITE, str(path)]
+    return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE)
+
+
+def tree(path: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(path)): p.read_bytes() for p in path.rglob("*") if p.is_file()}
+
+
+def test_killed_again_and_again_it_ends_with_the_same_bytes(tmp_path: Path) -> None:
+    wanted = tree(write_store(tmp_path / "w.zarr", ring_graph(400, 300), TokenSettings(4, 3, 2), block_size=10).path)
+    path, chance, kills = tmp_path / "k.zarr", random.Random(0), 0
+    while True:
+        writer = start_writer(path)
+        deadline = time.monotonic() + 60
+        while not path.exists() and writer.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.002)
+        time.sleep(chance.uniform(0, 0.35))
+        writer.send_signal(signal.SIGKILL)
+        _, stderr = writer.communicate()
+        if writer.returncode == 0:
+            break
+        assert writer.returncode == -signal.SIGKILL, stderr.decode()
+        kills += 1
+        with pytest.raises(StoreError):
+            TokenStore.open(path)
+        if kills >= 8:
+            assert start_writer(path).wait() == 0
+            break
+    assert kills >= 3
+    assert tree(path) == wanted
+    assert not (tmp_path / "k.zarr.lock").exists()
+
+
+def test_a_second_writer_is_told_or_waits(tmp_path: Path) -> None:
+    graph, path = ring_graph(), tmp_path / "s.zarr"
+    manifest = plan_manifest(graph, TokenSettings(1, 1, 1), block_size=8)
+    first = StoreWriter.open(path, manifest, graph)
+    with pytest.raises(StoreBusyError, match="another process is writing"):
+        StoreWriter.open(path, manifest, graph)
+    waited = []
+    with pytest.raises(StoreBusyError):
+        StoreWriter.open(path, manifest, graph, wait=0.3, on_wait=lambda: waited.append(True))
+    assert waited
+    first.close()
+    StoreWriter.open(path, manifest, graph).close()
+
+
+def test_two_processes_at_once_make_one_good_store(tmp_path: Path) -> None:
+    path = tmp_path / "s.zarr"
+    writers = [start_writer(path) for _ in range(2)]
+    errors = [w.communicate()[1].decode() for w in writers]
+    codes = [w.returncode for w in writers]
+    assert 0 in codes
+    for code, error in zip(codes, errors, strict=True):
+        assert code == 0 or "another process is writing" in error
+    TokenStore.open(path).verify()
+
+
+def test_other_content_is_never_overwritten_without_force(tmp_path: Path) -> None:
+    graph, path = ring_graph(), tmp_path / "s.zarr"
+    write_store(path, graph, TokenSettings(2, 1, 1))
+    before = tree(path)
+    other = plan_manifest(graph, TokenSettings(3, 1, 1), block_size=8)
+    with pytest.raises(StoreClashError, match="--force"):
+        StoreWriter.open(path, other, graph)
+    assert tree(path) == before
+    with StoreWriter.open(path, other, graph, force=True) as writer:
+        assert writer.missing_blocks() == list(range(5))
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "thesis.txt").write_text("years of work")
+    for force in (False, True):
+        with pytest.raises(StoreClashError, match="not a token store"):
+            StoreWriter.open(tmp_path / "notes", other, graph, force=force)
+    assert (tmp_path / "notes" / "thesis.txt").exists()
+
+
+def test_a_finished_store_is_left_as_it_is(tmp_path: Path) -> None:
+    graph, path = ring_graph(), tmp_path / "s.zarr"
+    write_store(path, graph, TokenSettings(2, 1, 1), block_size=16)
+    before = tree(path)
+    with StoreWriter.open(
+        path, plan_manifest(graph, TokenSettings(2, 1, 1), block_size=16, orderings={"degree": {"seed": 0}}), graph
+    ) as writer:
+        assert writer.is_complete
+        writer.finalise()
+    assert tree(path) == before
+
+
+def test_finalise_refuses_an_incomplete_store(tmp_path: Path) -> None:
+    graph = ring_graph()
+    with StoreWriter.open(
+        tmp_path / "s.zarr", plan_manifest(graph, TokenSettings(1, 1, 1), block_size=8), graph
+    ) as writer:
+        with pytest.raises(StoreError, match="tokens/b00000 and 4 more are missing"):
+            writer.finalise()
+
+
+FULL_DISK = WRITE.replace(
+    "import sys",
+    "import resource, signal, sys\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)\nresource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), -1))",
+)
+
+
+@pytest.mark.parametrize("limit", [400, 3_000, 9_000])
+def test_a_disk_that_takes_no_more(tmp_path: Path, limit: int) -> None:
+    """A limit on file size makes real writes fail in the middle, as a full disk does; afterwards the run resumes."""
+    path = tmp_path / "s.zarr"
+    assert resource.RLIMIT_FSIZE is not None
+    command = [sys.executable, "-c", FULL_DISK, str(path), str(limit)]
+    failed = subprocess.run(
+        command,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "jit")},
+        check=False,
+    )
+    assert failed.returncode != 0
+    assert "StoreError: cannot write" in failed.stderr
+    with pytest.raises(StoreError):
+        TokenStore.open(path)
+    assert start_writer(path).wait() == 0
+    TokenStore.open(path).verify()
+
+
+def test_an_unwritable_place(tmp_path: Path) -> None:
+    graph = ring_graph()
+    manifest = plan_manifest(graph, TokenSettings(1, 1, 1), block_size=8)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="cannot write beside"):
+        StoreWriter.open(tmp_path / "file" / "s.zarr", manifest, graph)
