@@ -5,55 +5,74 @@
 import numpy as np
 from numba import njit
 
-from gmn_train.model.scan.kernels import CHUNK, FLAGS, FLUSH, LANES, LN2, _load_bank, _row_index
+from gmn_train.model.scan.kernels import (
+    CHUNK,
+    F1,
+    F2,
+    F3,
+    F4,
+    F5,
+    F6,
+    F7,
+    FLAGS,
+    FLUSH,
+    LANES,
+    LN2,
+    _load_bank,
+    _row_index,
+)
 from gmn_train.model.scan.vector_math import exp2, sigmoid, softplus
 
 
 @njit(inline="always")
-def _record(row, bank, now, after, b0, b1):
-    """One step of two states onto the tape: now = (ā, h before) twice; h goes to the next step's place."""
-    for j in range(LANES):
+def _record(row, bank, at, tape, now, b0, b1):
+    """One step of two states: ā and the h before the step onto the tape, (ā, h) twice from `now`."""
+    for j in range(F1):
         d = row[j]
-        x = row[LANES + j]
-        a0 = exp2(d * bank[j])
-        a1 = exp2(d * bank[3 * LANES + j])
-        now[j] = a0
-        now[2 * LANES + j] = a1
-        after[LANES + j] = a0 * now[LANES + j] + b0 * x
-        after[3 * LANES + j] = a1 * now[3 * LANES + j] + b1 * x
+        x = row[F1 + j]
+        a0 = exp2(d * bank[at + j])
+        a1 = exp2(d * bank[at + F4 + j])
+        h0 = bank[at + F1 + j]
+        h1 = bank[at + F5 + j]
+        tape[now + j] = a0
+        tape[now + F1 + j] = h0
+        tape[now + F2 + j] = a1
+        tape[now + F3 + j] = h1
+        bank[at + F1 + j] = a0 * h0 + b0 * x
+        bank[at + F5 + j] = a1 * h1 + b1 * x
 
 
 @njit(inline="always")
-def _retreat(row, bank, now, b0, b1, c0, c1):
+def _retreat(row, bank, at, tape, now, b0, b1, c0, c1):
     """One step back of two states; returns this block's share of the gradients of B and C at both.
 
-    row = (Δ, Δu, dy, Σ_n g B, Σ_n g ā h A); bank = (A log2 e, gradient g of h carried back, gradient of A)
-    twice.
+    row = (Δ, Δu, dy, Σ_n g B, Σ_n g ā h A); bank from `at` = (A log2 e, h, gradient g of h carried back,
+    gradient of A) twice.
     """
     zero = row[0] * 0
     gb0, gb1, gc0, gc1 = zero, zero, zero, zero
-    for j in range(LANES):
+    for j in range(F1):
         d = row[j]
-        x = row[LANES + j]
-        dy = row[2 * LANES + j]
-        a0, h0 = now[j], now[LANES + j]
-        a1, h1 = now[2 * LANES + j], now[3 * LANES + j]
-        g0 = bank[LANES + j] + c0 * dy
-        g1 = bank[4 * LANES + j] + c1 * dy
+        x = row[F1 + j]
+        dy = row[F2 + j]
+        a0, h0 = tape[now + j], tape[now + F1 + j]
+        a1, h1 = tape[now + F2 + j], tape[now + F3 + j]
+        g0 = bank[at + F2 + j] + c0 * dy
+        g1 = bank[at + F6 + j] + c1 * dy
         gc0 += dy * (a0 * h0 + b0 * x)
         gc1 += dy * (a1 * h1 + b1 * x)
         gb0 += g0 * x
         gb1 += g1 * x
-        row[3 * LANES + j] += g0 * b0 + g1 * b1
+        row[F3 + j] += g0 * b0 + g1 * b1
         g0 *= a0
         g1 *= a1
-        bank[LANES + j] = g0
-        bank[4 * LANES + j] = g1
+        bank[at + F2 + j] = g0
+        bank[at + F6 + j] = g1
         g0 *= h0
         g1 *= h1
-        row[4 * LANES + j] += g0 * bank[j] + g1 * bank[3 * LANES + j]
-        bank[2 * LANES + j] += g0 * d
-        bank[5 * LANES + j] += g1 * d
+        row[F4 + j] += g0 * bank[at + j] + g1 * bank[at + F4 + j]
+        bank[at + F3 + j] += g0 * d
+        bank[at + F7 + j] += g1 * d
     return gb0, gb1, gc0, gc1
 
 
@@ -63,8 +82,8 @@ def _flush(bank, row, grad_A, grad_D, grad_bias):
     width = grad_D.shape[0]
     for n in range(grad_A.shape[0]):
         for j in range(width):
-            grad_A[n, j] += bank[(3 * n + 2) * LANES + j]
-        bank[(3 * n + 2) * LANES : (3 * n + 3) * LANES] = 0
+            grad_A[n, j] += bank[(4 * n + 3) * LANES + j]
+        bank[(4 * n + 3) * LANES : (4 * n + 4) * LANES] = 0
     for j in range(width):
         grad_D[j] += row[5 * LANES + j]
         grad_bias[j] += row[6 * LANES + j]
@@ -83,15 +102,15 @@ def scan_gradients(
     range.
     """
     states = A2.shape[0]
-    tape = np.zeros((CHUNK + 1) * states * 2 * LANES, u.dtype)
-    bank = np.zeros(states * 3 * LANES, u.dtype)
+    tape = np.zeros(CHUNK * states * 2 * LANES, u.dtype)
+    bank = np.zeros(states * 4 * LANES, u.dtype)
     row = np.zeros(7 * LANES, u.dtype)  # the fields of _retreat, then the gradients of D and bias
     deltas = np.zeros(CHUNK * LANES, u.dtype)
     one, ln2 = u.dtype.type(1), u.dtype.type(LN2)
     for at in range(ch_lo, ch_hi, LANES):
         width = min(LANES, ch_hi - at)
         row[:] = 0
-        _load_bank(bank, 3, A2, at, width)
+        _load_bank(bank, 4, A2, at, width)
         grad_A[:, at : at + width] = 0
         grad_D[at : at + width] = 0
         grad_bias[at : at + width] = 0
@@ -101,12 +120,12 @@ def scan_gradients(
         for s in range(seq_lo, seq_hi):
             lo, hi = ptr[s], ptr[s + 1]
             for n in range(states):
-                bank[(3 * n + 1) * LANES : (3 * n + 2) * LANES] = 0
+                bank[(4 * n + 2) * LANES : (4 * n + 3) * LANES] = 0
             for chunk in range((hi - lo + CHUNK - 1) // CHUNK - 1, -1, -1):
                 first = chunk * CHUNK
                 steps = min(CHUNK, hi - lo - first)
                 for n in range(states):
-                    start = tape[(2 * n + 1) * LANES : (2 * n + 1) * LANES + width]
+                    start = bank[(4 * n + 1) * LANES : (4 * n + 1) * LANES + width]
                     if chunk == 0:
                         start[:] = 0
                     else:
@@ -117,23 +136,24 @@ def scan_gradients(
                     dt_t = dt[t, at : at + width]
                     if positive:
                         for j in range(width):
-                            row[j] = softplus(dt_t[j] + shift[j])
+                            d = softplus(dt_t[j] + shift[j])
+                            deltas[i * LANES + j] = d
+                            row[j] = d
+                            row[LANES + j] = d * u_t[j]
                     else:
-                        row[:width] = dt_t
-                    for j in range(width):
-                        deltas[i * LANES + j] = row[j]
-                        row[LANES + j] = row[j] * u_t[j]
+                        for j in range(width):
+                            deltas[i * LANES + j] = dt_t[j]
+                            row[j] = dt_t[j]
+                            row[LANES + j] = dt_t[j] * u_t[j]
                     for n in range(0, states, 2):
-                        now = tape[2 * (i * states + n) * LANES : 2 * (i * states + n + 2) * LANES]
-                        after = tape[2 * ((i + 1) * states + n) * LANES : 2 * ((i + 1) * states + n + 2) * LANES]
-                        pair = bank[3 * n * LANES : (3 * n + 6) * LANES]
-                        _record(row, pair, now, after, BC[t, n], BC[t, n + 1])
+                        now = np.uint64(2 * (i * states + n) * LANES)
+                        at_n = np.uint64(4 * n * LANES)
+                        _record(row, bank, at_n, tape, now, BC[t, n], BC[t, n + 1])
                 for i in range(steps - 1, -1, -1):
                     t = _row_index(lo, hi, first + i, reverse)
                     u_t = u[t, at : at + width]
                     dt_t = dt[t, at : at + width]
                     out_t = grad_out[t, at : at + width]
-                    row[:width] = deltas[i * LANES : i * LANES + width]
                     if gated:
                         y_t = y[t, at : at + width]
                         z_t = z[t, at : at + width]
@@ -144,15 +164,18 @@ def scan_gradients(
                             grad_z_t[j] = out_t[j] * y_t[j] * open_ * (one + z_t[j] * (one - open_))
                     else:
                         row[2 * LANES : 2 * LANES + width] = out_t
+                    delta_t = deltas[i * LANES : i * LANES + width]
                     for j in range(width):
-                        row[LANES + j] = row[j] * u_t[j]
+                        row[j] = delta_t[j]
+                        row[LANES + j] = delta_t[j] * u_t[j]
+                        row[3 * LANES + j] = 0
+                        row[4 * LANES + j] = 0
                         row[5 * LANES + j] += row[2 * LANES + j] * u_t[j]
-                    row[3 * LANES : 5 * LANES] = 0
                     for n in range(0, states, 2):
-                        now = tape[2 * (i * states + n) * LANES : 2 * (i * states + n + 2) * LANES]
-                        pair = bank[3 * n * LANES : (3 * n + 6) * LANES]
+                        now = np.uint64(2 * (i * states + n) * LANES)
+                        at_n = np.uint64(4 * n * LANES)
                         gb0, gb1, gc0, gc1 = _retreat(
-                            row, pair, now, BC[t, n], BC[t, n + 1], BC[t, states + n], BC[t, states + n + 1]
+                            row, bank, at_n, tape, now, BC[t, n], BC[t, n + 1], BC[t, states + n], BC[t, states + n + 1]
                         )
                         if at > ch_lo:
                             gb0 += grad_BC[t, n]

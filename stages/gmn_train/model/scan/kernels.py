@@ -34,6 +34,8 @@ LANES = 64  # 32 took 1.5x as long in the backward pass, 128 wastes half at 64 c
 CHUNK = 32  # the tape of one chunk (2 * 32 * 16 * 64 float32) fits the level-2 cache
 FLUSH = 64  # steps between moving float32 sums over time into float64: long sums keep their precision
 LN2 = 0.6931471805599453
+# Offsets of a block's fields. Unsigned, or each access would test for an index counted from the end.
+F1, F2, F3, F4, F5, F6, F7 = (np.uint64(k * LANES) for k in range(1, 8))
 FLAGS = {"contract", "reassoc", "nsz", "arcp"}
 
 
@@ -51,16 +53,16 @@ def _load_bank(bank, fields, A2, at, width):
 
 
 @njit(inline="always")
-def _advance(row, bank, b0, b1, c0, c1):
-    """One step of two states: row = (Δ, Δu, y), bank = (A log2 e, h) twice."""
-    for j in range(LANES):
+def _advance(row, bank, at, b0, b1, c0, c1):
+    """One step of two states: row = (Δ, Δu, y), bank from `at` = (A log2 e, h) twice."""
+    for j in range(F1):
         d = row[j]
-        x = row[LANES + j]
-        h0 = exp2(d * bank[j]) * bank[LANES + j] + b0 * x
-        h1 = exp2(d * bank[2 * LANES + j]) * bank[3 * LANES + j] + b1 * x
-        bank[LANES + j] = h0
-        bank[3 * LANES + j] = h1
-        row[2 * LANES + j] += c0 * h0 + c1 * h1
+        x = row[F1 + j]
+        h0 = exp2(d * bank[at + j]) * bank[at + F1 + j] + b0 * x
+        h1 = exp2(d * bank[at + F2 + j]) * bank[at + F3 + j] + b1 * x
+        bank[at + F1 + j] = h0
+        bank[at + F3 + j] = h1
+        row[F2 + j] += c0 * h0 + c1 * h1
 
 
 @njit(cache=True, nogil=True, fastmath=FLAGS)
@@ -116,15 +118,25 @@ def scan_outputs(
                 dt_t = dt[t, at : at + width]
                 if positive:
                     for j in range(width):
-                        row[j] = softplus(dt_t[j] + shift[j])
+                        d = softplus(dt_t[j] + shift[j])
+                        row[j] = d
+                        row[LANES + j] = d * u_t[j]
+                        row[2 * LANES + j] = skip[j] * u_t[j]
                 else:
-                    row[:width] = dt_t
-                for j in range(width):
-                    row[LANES + j] = row[j] * u_t[j]
-                    row[2 * LANES + j] = skip[j] * u_t[j]
+                    for j in range(width):
+                        row[j] = dt_t[j]
+                        row[LANES + j] = dt_t[j] * u_t[j]
+                        row[2 * LANES + j] = skip[j] * u_t[j]
                 for n in range(0, states, 2):
-                    pair = bank[2 * n * LANES : (2 * n + 4) * LANES]
-                    _advance(row, pair, BC[t, n], BC[t, n + 1], BC[t, states + n], BC[t, states + n + 1])
+                    _advance(
+                        row,
+                        bank,
+                        np.uint64(2 * n * LANES),
+                        BC[t, n],
+                        BC[t, n + 1],
+                        BC[t, states + n],
+                        BC[t, states + n + 1],
+                    )
                 out_t = out[t, at : at + width]
                 if gated:
                     if keep:
