@@ -13,13 +13,12 @@ from math import acosh
 import numpy as np
 from numba import njit
 
+from gmn_pipeline.counter_random import Purpose, child_key, root_key, unit_float
+from gmn_pipeline.types import FloatArray, IntArray
 from gmn_prep.encodings.null_space import NullSpace
 from gmn_prep.encodings.row_chunks import Workers, row_chunks
 from gmn_prep.encodings.spmm import recurrence_rows
 from gmn_prep.encodings.tall_blocks import TallProducts
-
-from gmn_pipeline.counter_random import Purpose, child_key, root_key, unit_float
-from gmn_pipeline.types import FloatArray, IntArray
 
 FILTERS = 3
 """Filtered blocks per cycle, so the Krylov space is 4 blocks wide: 64 columns at K=8, 256 MB per million nodes."""
@@ -60,7 +59,7 @@ def lowest_eigenvectors(
     image = np.empty_like(space)
     _fill_start(root_key(seed, Purpose.START_VECTOR), space[:, :b])
     found = _join(tall, null, space, 0, b)
-    cut, first_residual = 0.9, 0.0
+    cut, first_residual = 0.98, 0.0
     while True:
         # Degree by growth: the filter multiplies what lies at the top of the spectrum by about e^2.5.
         degree = min(200, max(8, round(2.5 / acosh(1 + 2 * (1 - cut) / (1 + cut)))))
@@ -91,7 +90,7 @@ def lowest_eigenvectors(
 
 
 def _join(tall: TallProducts, null: NullSpace, space: FloatArray, found: int, width: int) -> int:
-    """Make columns found .. found+width orthonormal, to all columns before and the null space; returns the new count."""
+    """Make columns found .. found+width orthonormal, also to all before and the null space; returns the new count."""
     fresh = space[:, found : found + width]
     for _ in range(2):
         null.remove(fresh)
@@ -114,7 +113,9 @@ class _Products:
         self._tall = TallProducts(degree.size, workers)
         self.count = 0
 
-    def _step(self, x: FloatArray, previous: FloatArray, alpha: float, beta: float, gamma: float, out: FloatArray) -> None:
+    def _step(
+        self, x: FloatArray, previous: FloatArray, alpha: float, beta: float, gamma: float, out: FloatArray
+    ) -> None:
         factors = (self._dtype.type(alpha), self._dtype.type(beta), self._dtype.type(gamma))
         arguments = (*self._csr, self._inverse_degree, x, previous, *factors, out)
         self._workers.run(lambda lo, hi: recurrence_rows(*arguments, lo, hi), self._chunks)

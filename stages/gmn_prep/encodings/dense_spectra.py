@@ -37,7 +37,9 @@ class Workspace:
         )
 
 
-def lowest_eigenvectors_dense(indptr: IntArray, indices: IntArray, lo: int, hi: int, k: int, space: Workspace) -> FloatArray:
+def lowest_eigenvectors_dense(
+    indptr: IntArray, indices: IntArray, lo: int, hi: int, k: int, space: Workspace
+) -> FloatArray:
     """(k, hi - lo) float64 eigenvectors of the graph of nodes lo .. hi after the trivial one, by rising eigenvalue."""
     n = hi - lo
     matrix = space.matrix[: n * n].reshape(n, n)
@@ -69,17 +71,16 @@ def fill_laplacian(indptr, indices, lo, out):  # type: ignore[no-untyped-def]
     end, it drops out by itself, even among other null vectors.
     """
     n = out.shape[0]
+    trivial, inverse_root = np.empty(n), np.empty(n)
     volume = indptr[lo + n] - indptr[lo]
     for i in range(n):
-        degree_i = indptr[lo + i + 1] - indptr[lo + i]
+        degree = indptr[lo + i + 1] - indptr[lo + i]
+        trivial[i] = np.sqrt(degree / volume) if volume > 0 else np.sqrt(1.0 / n)
+        inverse_root[i] = 1.0 / np.sqrt(degree) if degree > 0 else 0.0
+    for i in range(n):
         for j in range(n):
-            if volume > 0:
-                degree_j = indptr[lo + j + 1] - indptr[lo + j]
-                out[i, j] = 3.0 * np.sqrt(degree_i * degree_j) / volume
-            else:
-                out[i, j] = 3.0 / n
+            out[i, j] = 3.0 * trivial[i] * trivial[j]
         out[i, i] += 1.0
         for slot in range(indptr[lo + i], indptr[lo + i + 1]):
             j = indices[slot] - lo
-            degree_j = indptr[lo + j + 1] - indptr[lo + j]
-            out[i, j] -= 1.0 / np.sqrt(degree_i * degree_j)
+            out[i, j] -= inverse_root[i] * inverse_root[j]

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from gmn_prep.encodings.chebyshev_krylov import block_width, lowest_eigenvectors
-from gmn_prep.encodings.dense_spectra import Workspace, lowest_eigenvectors_dense
-from gmn_prep.encodings.null_space import null_space
-from gmn_prep.encodings.row_chunks import Progress, Workers, row_chunks, workers
-
 from gmn_pipeline.errors import ConfigError
 from gmn_pipeline.graph import Graph
 from gmn_pipeline.types import FloatArray, IntArray
+from gmn_prep.encodings.chebyshev_krylov import block_width, lowest_eigenvectors
+from gmn_prep.encodings.dense_spectra import Workspace, lowest_eigenvectors_dense
+from gmn_prep.encodings.locality import bandwidth_order, renumbered
+from gmn_prep.encodings.null_space import null_space
+from gmn_prep.encodings.row_chunks import Progress, Workers, row_chunks, workers
 
 DENSE_NODES = 512
 """Graphs up to this size are solved densely (8 ms at 512 nodes)."""
@@ -144,9 +144,17 @@ def _solve_large(
             on_progress(done + int(share * (hi - lo)), graph.num_nodes)
 
     if known < k:
-        vectors[lo:hi, known:] = lowest_eigenvectors(
-            indptr, indices, null, k - known, seed=seed, tolerance=tolerance, workers=team, on_share=on_share
+        order = bandwidth_order(indptr, indices)
+        found = lowest_eigenvectors(
+            *renumbered(indptr, indices, order),
+            null.renumbered(order),
+            k - known,
+            seed=seed,
+            tolerance=tolerance,
+            workers=team,
+            on_share=on_share,
         )
+        vectors[lo + order, known:] = found
 
 
 @njit(cache=True, nogil=True)

@@ -21,6 +21,10 @@ class NullSpace:
     volume: FloatArray
     """(components,) float64 sums of degrees, falling."""
 
+    def renumbered(self, order: IntArray) -> "NullSpace":
+        """The null space of the graph with node order[i] called i."""
+        return NullSpace(self.component[order], self.entry[order], self.volume)
+
     def remove(self, x: FloatArray) -> None:
         """Project the columns of x, (n, p), off the null space, in place."""
         _remove(self.component, self.entry, np.zeros((self.volume.size, x.shape[1])), x)

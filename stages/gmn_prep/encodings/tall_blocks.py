@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from gmn_prep.encodings.row_chunks import Chunk, Workers
-
 from gmn_pipeline.types import Array, FloatArray
+from gmn_prep.encodings.row_chunks import Chunk, Workers
 
 ROWS = 8192
 """Rows per chunk: 16 to 64 float32 columns then stay in the second-level cache."""

@@ -1,0 +1,9 @@
+"""Order by degree: the paper's default. Costs one sort."""
+
+from gmn_pipeline.graph import Graph
+from gmn_pipeline.types import Array
+
+
+def degree_levels(graph: Graph) -> Array:
+    """(n,) slots per node: repeated edges count, and in a directed graph the out-edges."""
+    return graph.degrees

@@ -1,0 +1,11 @@
+"""No importance at all: every node is tied, so the order is random and drawn anew each epoch."""
+
+import numpy as np
+
+from gmn_pipeline.graph import Graph
+from gmn_pipeline.types import Array
+
+
+def random_levels(graph: Graph) -> Array:
+    """(n,) zeros."""
+    return np.zeros(graph.num_nodes, dtype=np.int64)
