@@ -1,11 +1,5 @@
-"""Selective scan, forward and backward, against mamba's reference loop and mambapy's parallel scan on the CPU.
+"""Selective scan, forward and backward, against mamba's reference loop and mambapy's parallel scan on the CPU."""
 
-    python -m tests.benchmarks.bench_scan
-
-Prints a table row per peer, then time and memory for lengths up to a million.
-"""
-
-import time
 from collections.abc import Callable
 
 import psutil
@@ -13,8 +7,8 @@ import torch
 from torch import Tensor
 
 from gmn_train.model.scan import selective_scan
+from tests.benchmarks.timing import Row, best_seconds, side_by_side
 
-Row = tuple[str, str, str, float, float]
 BIG = (2048, 17, 128, 16)  # batch, length, channels, states: tokens of a batch of nodes
 LONG = (1, 8192, 128, 16)  # nodes of one graph
 
@@ -48,56 +42,44 @@ def mambapy_scan(*inputs: Tensor) -> Tensor:
     return y
 
 
-def seconds(scan: Callable[..., Tensor], inputs: list[Tensor], repeats: int) -> float:
-    """Best time of forward and backward."""
+PEERS = {mamba_loop: "mamba's reference loop", mambapy_scan: "mambapy pscan"}
+
+
+def train(scan: Callable[..., Tensor], inputs: list[Tensor]) -> Callable[[], object]:
+    """Forward and backward as one piece of work."""
     weights = torch.ones_like(inputs[0])
-    best = float("inf")
-    for _ in range(repeats):
-        start = time.perf_counter()
-        torch.autograd.grad(scan(*inputs), inputs, weights)
-        best = min(best, time.perf_counter() - start)
-    return best
+    return lambda: torch.autograd.grad(scan(*inputs), inputs, weights)
 
 
 def rows() -> list[Row]:
-    """(work, ours, peer, our seconds, peer's seconds), each pair measured in turn."""
+    """Our scan and each peer, forward and backward."""
     table = []
     for shape, peers in ((BIG, (mamba_loop, mambapy_scan)), (LONG, (mambapy_scan,))):
         inputs = make_inputs(*shape)
-        seconds(selective_scan, inputs, 2)  # load or compile the kernels
+        work = "scan fwd+bwd, batch {}, length {}, {} channels, {} states".format(*shape)
         for peer in peers:
-            ours = seconds(selective_scan, inputs, 5)
-            theirs = seconds(peer, inputs, 2)
-            ours = min(ours, seconds(selective_scan, inputs, 5))
-            name = "scan fwd+bwd, batch {} length {} channels {} states {}".format(*shape)
-            table.append((name, "numba", peer.__name__, ours, theirs))
+            both = side_by_side(train(selective_scan, inputs), train(peer, inputs))
+            table.append(Row(work, "selective_scan", PEERS[peer], *both))
     return table
 
 
-def lengths(up_to: int = 1_000_000, channels: int = 64, states: int = 16) -> list[tuple[int, float, float]]:
-    """(length, seconds, growth of resident memory in bytes over inputs) for one sequence."""
-    table = []
-    length = 1000
-    while length <= up_to:
-        inputs = make_inputs(1, length, channels, states)
+def lines() -> list[str]:
+    """Time and memory of one sequence of up to a million steps."""
+    found = []
+    for length in (1_000, 10_000, 100_000, 1_000_000):
+        inputs = make_inputs(1, length, 64, 16)
         before = psutil.Process().memory_info().rss
-        peak = 0
-
-        def watched(*args: Tensor) -> Tensor:
-            nonlocal peak
-            y = selective_scan(*args)
-            peak = psutil.Process().memory_info().rss
-            return y
-
-        best = seconds(watched, inputs, 3)
-        peak = max(peak, psutil.Process().memory_info().rss)
-        table.append((length, best, (peak - before) / sum(x.nbytes for x in inputs)))
-        length *= 10
-    return table
+        best = best_seconds(train(selective_scan, inputs))
+        grown = psutil.Process().memory_info().rss - before
+        size = sum(x.nbytes for x in inputs)
+        found.append(
+            f"scan of one sequence, length {length:,}, 64 channels: {best:.4f} s, {best / length * 1e6:.2f} µs a step; "
+            f"inputs {size / 1e6:.0f} MB, process grew by {grown / 1e6:.0f} MB"
+        )
+    return found
 
 
 if __name__ == "__main__":
-    for work, ours, peer, our_time, their_time in rows():
-        print(f"{work}: {ours} {our_time:.3f} s, {peer} {their_time:.2f} s, {their_time / our_time:.0f}x")
-    for length, best, memory in lengths():
-        print(f"length {length}: {best:.4f} s, {best / length * 1e6:.2f} µs a step, memory {memory:.1f} x inputs")
+    for row in rows():
+        print(*row[:3], *(f"{s:.3f} s" for s in row[3:]), f"{row.peer_seconds / row.ours_seconds:.0f}x", sep=" | ")
+    print(*lines(), sep="\n")

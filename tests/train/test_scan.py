@@ -222,6 +222,28 @@ def test_saves_little_for_the_backward_pass():
     assert saved < 2 * sum(x.numel() for x in inputs)  # every state would be 1024 numbers a row, not 160
 
 
+def test_borders_changed_after_the_forward_pass():
+    inputs = make_inputs((40,), 6, 4)
+    ptr = pointers([20, 20])
+    expected = with_gradients(selective_scan(*inputs, seq_ptr=ptr), inputs)
+    y = selective_scan(*inputs, seq_ptr=ptr)
+    ptr.fill_(10**9)
+    for ours, theirs in zip(with_gradients(y, inputs), expected, strict=True):
+        assert torch.equal(ours, theirs)
+
+
+@pytest.mark.parametrize(
+    "change", [{"z": (19, 6)}, {"bias": (5,)}, {"BC": (20, 7)}, {"dt": (20, 5)}, {"seq_ptr": None}]
+)
+def test_gated_scan_refuses(change):
+    u, dt, A, B, C, D = (x.detach() for x in make_inputs((20,), 6, 4))
+    inputs = {"u": u, "dt": dt, "A": A, "BC": torch.cat([B, C], 1), "D": D, "bias": D, "z": u}
+    ptr = pointers([20] if "seq_ptr" not in change else [21])
+    inputs |= {name: u.new_zeros(shape) for name, shape in change.items() if shape}
+    with pytest.raises(ModelError):
+        gated_scan(**inputs, seq_ptr=ptr, reverse=False, backend="numba")
+
+
 def test_extreme_decays():
     for delta, A in [(1e30, -1e30), (50.0, -50.0), (1e-30, -1.0), (0.0, -1.0)]:
         ones = torch.ones(1, 3, 1)

@@ -95,12 +95,14 @@ def gated_scan(
 ) -> Tensor:
     """A layer's scan: Δ = softplus(dt + bias), B beside C in BC (total, 2 states), times silu(z) if given.
 
-    Packed rows only, unchecked but for their shapes: a layer checks its own input. `numba` does all of it in
-    one kernel.
+    Packed rows only. Shapes and borders are checked, finiteness is not: a layer checks its own input. `numba`
+    does all of it in one kernel.
     """
     name = choose_backend(u, backend)
     states = A.shape[1]
     check_shapes(u, dt, A, BC[:, :states], BC[:, states:], D, seq_ptr)
+    check_shapes(u, u if z is None else z, A, BC[:, :states], BC[:, states:], bias, seq_ptr)
+    seq_ptr = check_seq_ptr(seq_ptr, len(u))
     if name == "numba":
         return numba_scan.fused_scan(u, dt, A, BC, D, bias, z, seq_ptr, reverse)
     B, C = BC[:, :states], BC[:, states:]  # (total, states) each

@@ -32,10 +32,11 @@ def check_shapes(
 
 
 def check_seq_ptr(seq_ptr: Tensor, total: int) -> Tensor:
-    """Return seq_ptr as int64 on the CPU; raise ModelError unless it rises from 0 to `total`."""
+    """Return a copy of seq_ptr as int64 on the CPU; raise ModelError unless it rises from 0 to `total`."""
     if seq_ptr.dim() != 1 or len(seq_ptr) < 1 or seq_ptr.dtype not in (torch.int32, torch.int64):
         raise ModelError(f"seq_ptr is {seq_ptr.dtype} of shape {tuple(seq_ptr.shape)}, expected int64 (sequences + 1,)")
-    seq_ptr = seq_ptr.detach().to("cpu", torch.int64).contiguous()
+    # A copy: the backward pass reads it again, and must not see what a caller wrote into it meanwhile.
+    seq_ptr = seq_ptr.detach().to("cpu", torch.int64, copy=True).contiguous()
     if seq_ptr[0] != 0 or seq_ptr[-1] != total:
         raise ModelError(
             f"seq_ptr runs from {seq_ptr[0]} to {seq_ptr[-1]}, expected from 0 to the input's {total} rows"

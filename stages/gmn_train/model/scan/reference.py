@@ -32,7 +32,7 @@ def scan(
     order = torch.cat([first[:k] - i if reverse else first[:k] + i for i, k in enumerate(going)])  # (total,)
     h = u.new_zeros(len(lengths), *A.shape)  # (sequences, channels, states)
     outputs = []
-    for u_t, delta_t, B_t, C_t in zip(*(x[order].split(going) for x in (u, delta, B, C)), strict=True):
+    for u_t, delta_t, B_t, C_t in zip(*(torch.split(x[order], going) for x in (u, delta, B, C)), strict=True):
         decay = torch.exp(delta_t.unsqueeze(-1) * A)  # (going, channels, states)
         h = decay * h[: len(u_t)] + (delta_t * u_t).unsqueeze(-1) * B_t.unsqueeze(1)
         outputs.append((h * C_t.unsqueeze(1)).sum(-1))  # (going, channels)

@@ -5,6 +5,7 @@ Python threads launch kernels at once, as a loader thread and autograd's backwar
 threads has no such trap, keeps kernels cacheable on disk, and costs about 20 µs per call.
 """
 
+import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
@@ -16,8 +17,9 @@ T = TypeVar("T")
 
 
 @cache
-def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="gmn-kernel")
+def _pool(threads: int, process: int) -> ThreadPoolExecutor:
+    """One per process: threads do not survive a fork."""
+    return ThreadPoolExecutor(threads, thread_name_prefix=f"gmn-kernel-{process}")
 
 
 def run_tasks(work: Callable[[T], None], tasks: Sequence[T]) -> None:
@@ -36,11 +38,12 @@ def run_tasks(work: Callable[[T], None], tasks: Sequence[T]) -> None:
         for task in remaining:
             work(task)
 
-    pool = _pool(torch.get_num_threads() - 1)
+    pool = _pool(torch.get_num_threads() - 1, os.getpid())
     others = [pool.submit(drain) for _ in range(threads - 1)]
     try:
         drain()
     finally:
-        wait(others)
-    for other in others:
+        started = [other for other in others if not other.cancel()]  # those behind another caller's are not needed
+        wait(started)
+    for other in started:
         other.result()
