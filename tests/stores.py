@@ -8,6 +8,7 @@ import numpy as np
 from gmn_pipeline import Graph, StoreWriter, Task, TokenSettings, TokenStore
 from gmn_pipeline.store.settings import Codec
 from gmn_pipeline.store.writer import plan_manifest
+from gmn_prep.orderings import compute_ordering
 from gmn_prep.tokens.tokenizer import Tokenizer
 
 
@@ -42,8 +43,6 @@ def write_store(
     tokenizer = Tokenizer.of(graph, settings)
     with ThreadPoolExecutor(1) as pool, StoreWriter.open(path, manifest, graph) as writer:
         for name in orderings:
-            from gmn_prep.orderings import compute_ordering
-
             writer.write_group(f"orderings/{name}", vars(compute_ordering(graph, name, seed=0)))
         for number in writer.missing_blocks():
             first, last = writer.block_ptr[number : number + 2]

@@ -38,6 +38,10 @@ class Block:
     def decoded_bytes(self) -> int:
         return sum(a.values.nbytes for a in self.opened.values() if a.mapping is None)
 
+    @property
+    def mapped_bytes(self) -> int:
+        return sum(a.values.nbytes for a in self.opened.values() if a.mapping is not None)
+
     def release(self) -> None:
         for array in self.opened.values():
             array.release()
@@ -54,6 +58,7 @@ class TokenStore:
         self.path, self.manifest = path, manifest
         self._resident_limit, self._cache_bytes = resident_limit, cache_bytes
         self._blocks: OrderedDict[int, Block] = OrderedDict()
+        self._mapped_bytes = 0
         self._guard = threading.Lock()
 
     @classmethod
@@ -168,10 +173,14 @@ class TokenStore:
                 return self._blocks[number]
         block = self._open_block(number)
         with self._guard:
+            if number in self._blocks:  # another thread was faster
+                return self._blocks[number]
             self._blocks[number] = block
+            self._mapped_bytes += block.mapped_bytes
             held = sum(b.decoded_bytes for b in self._blocks.values())
             while len(self._blocks) > 1 and (held > self._cache_bytes or len(self._blocks) > MAX_MAPPED_BLOCKS):
                 _, oldest = self._blocks.popitem(last=False)
+                self._mapped_bytes -= oldest.mapped_bytes
                 held -= oldest.decoded_bytes
         return block
 
@@ -193,8 +202,12 @@ class TokenStore:
         return Block(number, facts, opened)
 
     def trim(self) -> None:
-        """Give mapped pages back to the system if the process holds more of them than the limit."""
-        if self.manifest.codec == "raw" and _resident_file_bytes() > self._resident_limit:
+        """Give mapped pages back to the system if the process holds more of them than the limit.
+
+        To be called after each block that is read: where the system keeps files in large pages, one touch of a byte
+        can bring in two megabytes.
+        """
+        if self._mapped_bytes > self._resident_limit and _resident_file_bytes() > self._resident_limit:
             with self._guard:
                 blocks = list(self._blocks.values())
             for block in blocks:
@@ -204,6 +217,7 @@ class TokenStore:
         """Drop one block from memory: it will not be needed again soon."""
         with self._guard:
             block = self._blocks.pop(number, None)
+            self._mapped_bytes -= block.mapped_bytes if block is not None else 0
         if block is not None:
             block.release()
 

@@ -11,6 +11,10 @@ Walk = Literal["uniform", "non-backtracking"]
 Codec = Literal["raw", "zstd"]
 
 
+MAX_TOKEN_STEPS = 30_000
+"""Largest M * m: a token's indices are packed into 15 bits while its edges are sorted."""
+
+
 def smallest_unsigned(value: int) -> np.dtype[Any]:
     """The smallest unsigned type that holds `value`."""
     return next(np.dtype(t) for t in (np.uint8, np.uint16, np.uint32, np.uint64) if value <= np.iinfo(t).max)
@@ -39,6 +43,10 @@ class TokenSettings:
         for name in ("m", "M", "s"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must not be negative")
+        if self.m * self.M > MAX_TOKEN_STEPS:
+            raise ConfigError(
+                f"m = {self.m} with M = {self.M} makes tokens too large; m * M is at most {MAX_TOKEN_STEPS:,}"
+            )
         if not 0 <= self.seed < 2**63:
             raise ConfigError(f"seed is {self.seed}; it must lie in 0..2**63-1")
         if self.walk not in get_args(Walk):

@@ -4,10 +4,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from gmn_pipeline.errors import GraphError, StoreCorruptError
+from gmn_pipeline.store.blocks import plan_blocks
 from gmn_pipeline.store.group_files import CHECKSUMS, checksum, read_attributes
 from gmn_pipeline.store.schema import block_name, fixed_groups
-from gmn_pipeline.store.writer import collect_digests
+from gmn_pipeline.store.writer import PARENTS, collect_digests
 
 if TYPE_CHECKING:
     from gmn_pipeline.store.reader import TokenStore
@@ -21,6 +24,9 @@ def verify_store(store: "TokenStore", on_progress: Progress | None = None) -> No
     Bytes first (checksums of all files, digests of all groups), then meaning: the graph's own checks, permutations, and
     every token through the same checked path a trainer reads it by.
     """
+    for parent in PARENTS:
+        if read_attributes(store.path / parent):
+            raise StoreCorruptError(f"{store.path}/{parent}/zarr.json was changed; restore the store or tokenize again")
     total = 2 * store.manifest.blocks + len(fixed_groups(store.manifest))
     done = 0
     for group in _groups(store):
@@ -35,6 +41,9 @@ def verify_store(store: "TokenStore", on_progress: Progress | None = None) -> No
     sums = (sum(f.token_nodes for f in facts), sum(f.token_edges for f in facts))
     if sums != (store.manifest.token_nodes, store.manifest.token_edges):
         raise StoreCorruptError(f"{store.path}/tokens: the blocks' counts do not add up to the manifest's")
+    planned = plan_blocks(store.num_nodes, store.manifest.block_size, store.graph.graph_ptr)
+    if not np.array_equal(planned, store.block_ptr):
+        raise StoreCorruptError(f"{store.path}/tokens/index/block_ptr does not cut blocks as the manifest says")
     try:
         store.graph.check()
     except GraphError as error:

@@ -85,6 +85,7 @@ class TokenView:
                 local, rows, chosen, shape, node_ptr[1:], edge_ptr[1:],
             )  # fmt: skip
             self._check(fault, block)
+            self.store.trim()
         np.cumsum(node_ptr, out=node_ptr)
         np.cumsum(edge_ptr, out=edge_ptr)
 
@@ -110,7 +111,7 @@ class TokenView:
                 self._check(fault, block)
             if walks is not None:
                 self._check(copy_walks(block["walks"], *places, node_ptr, walks), block)
-        self.store.trim()
+            self.store.trim()
         return TokenBatch(want, ids, nodes, node_ptr, edges, edge_ptr if with_edges else None, slots, walks)
 
     def _copy_slots(self, block: "Block", places: tuple[Array, ...], edge_ptr: Array, slots: Array) -> tuple[int, int]:

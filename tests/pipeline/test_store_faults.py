@@ -180,7 +180,7 @@ def poke(array: Path, dtype: str, place: int, value: int) -> None:
 def test_a_kernel_never_follows_a_bad_index(tmp_path: Path, array: str, dtype: str, value: int, what: str) -> None:
     graph = ring_graph(edge_features=True)
     path = write_store(tmp_path / "s.zarr", graph, TokenSettings(3, 2, 2), orderings=()).path
-    poke(path / "tokens" / "b00000" / array, dtype, 8, value)
+    poke(path / "tokens" / "b00000" / array, dtype, 9, value)
     store = TokenStore.open(path)
     with pytest.raises(StoreCorruptError, match=what) as caught:
         store.view().gather(np.arange(40))

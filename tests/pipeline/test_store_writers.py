@@ -1,8 +1,6 @@
 """Writing: killed at any moment, with a full disk, or by two at once, a store is resumable or absent, never wrong."""
 
-import os
 import random
-import resource
 import signal
 import subprocess
 import sys
@@ -35,6 +33,12 @@ def start_writer(path: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE)
 
 
+def finish_writer(path: Path) -> int:
+    with start_writer(path) as writer:
+        writer.communicate()
+    return writer.returncode
+
+
 def tree(path: Path) -> dict[str, bytes]:
     return {str(p.relative_to(path)): p.read_bytes() for p in path.rglob("*") if p.is_file()}
 
@@ -57,7 +61,7 @@ def test_killed_again_and_again_it_ends_with_the_same_bytes(tmp_path: Path) -> N
         with pytest.raises(StoreError):
             TokenStore.open(path)
         if kills >= 8:
-            assert start_writer(path).wait() == 0
+            assert finish_writer(path) == 0
             break
     assert kills >= 3
     assert tree(path) == wanted
@@ -121,38 +125,34 @@ def test_a_finished_store_is_left_as_it_is(tmp_path: Path) -> None:
 
 def test_finalise_refuses_an_incomplete_store(tmp_path: Path) -> None:
     graph = ring_graph()
-    with StoreWriter.open(
-        tmp_path / "s.zarr", plan_manifest(graph, TokenSettings(1, 1, 1), block_size=8), graph
-    ) as writer:
-        with pytest.raises(StoreError, match="tokens/b00000 and 4 more are missing"):
-            writer.finalise()
+    with (
+        StoreWriter.open(
+            tmp_path / "s.zarr", plan_manifest(graph, TokenSettings(1, 1, 1), block_size=8), graph
+        ) as writer,
+        pytest.raises(StoreError, match="tokens/b00000 and 4 more are missing"),
+    ):
+        writer.finalise()
 
 
 FULL_DISK = WRITE.replace(
     "import sys",
-    "import resource, signal, sys\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)\nresource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), -1))",
+    "import resource, signal, sys\n"
+    "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+    "resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), -1))",
 )
 
 
-@pytest.mark.parametrize("limit", [400, 3_000, 9_000])
+@pytest.mark.parametrize("limit", [400, 2_000, 4_500])
 def test_a_disk_that_takes_no_more(tmp_path: Path, limit: int) -> None:
     """A limit on file size makes real writes fail in the middle, as a full disk does; afterwards the run resumes."""
     path = tmp_path / "s.zarr"
-    assert resource.RLIMIT_FSIZE is not None
     command = [sys.executable, "-c", FULL_DISK, str(path), str(limit)]
-    failed = subprocess.run(
-        command,
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "jit")},
-        check=False,
-    )
+    failed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert failed.returncode != 0
     assert "StoreError: cannot write" in failed.stderr
     with pytest.raises(StoreError):
         TokenStore.open(path)
-    assert start_writer(path).wait() == 0
+    assert finish_writer(path) == 0
     TokenStore.open(path).verify()
 
 

@@ -1,0 +1,99 @@
+"""Reading a store: gather against plain zarr slicing, and how much memory random reading keeps."""
+
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import zarr
+
+from gmn_pipeline import StoreWriter, TokenSettings, TokenStore
+from gmn_pipeline.store.blocks import default_block_size
+from gmn_pipeline.store.writer import plan_manifest
+from gmn_prep.datasets import DatasetOptions, load_dataset
+from gmn_prep.tokens.tokenizer import Tokenizer
+from tests.benchmarks.timing import Row, side_by_side
+
+SETTINGS = TokenSettings(8, 4, 2)
+BATCH = 1024
+
+RANDOM_READER = """
+import resource, sys, time
+import numpy as np
+from gmn_pipeline import TokenStore
+TokenStore.open(sys.argv[1])  # imports
+begun = time.perf_counter()
+store = TokenStore.open(sys.argv[1], resident_limit=256 << 20)
+opened = time.perf_counter() - begun
+view, rng = store.view(), np.random.default_rng(0)
+view.gather(rng.integers(0, store.num_nodes, 64))
+begun = time.perf_counter()
+for _ in range(200):
+    view.gather(rng.integers(0, store.num_nodes, 1024))
+print(opened, time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+"""
+
+
+def write_grid_store(path: Path, nodes: int) -> TokenStore:
+    graph = load_dataset("minesweeper-grid", DatasetOptions(nodes=nodes)).graph
+    manifest = plan_manifest(graph, SETTINGS, block_size=default_block_size(SETTINGS))
+    tokenizer = Tokenizer.of(graph, SETTINGS)
+    with ThreadPoolExecutor(2) as pool, StoreWriter.open(path, manifest, graph) as writer:
+        for number in writer.missing_blocks():
+            first, last = writer.block_ptr[number : number + 2]
+            writer.write_block(number, tokenizer.block(int(first), int(last), pool))
+        writer.finalise()
+    return TokenStore.open(path)
+
+
+def gather_row(folder: Path) -> Row:
+    """A batch of consecutive nodes, which is kind to zarr: it reads one slice per array."""
+    store = write_grid_store(folder / "small.zarr", 40_000)
+    view, length = store.view(), SETTINGS.sequence_length
+    group = zarr.open_group(str(store.path), mode="r")["tokens/b00000"]
+    arrays = {name: group[name] for name in ("nodes", "node_ptr", "edges", "edge_ptr", "walks")}
+    starts = iter(np.random.default_rng(0).integers(0, 8000, 1000).tolist())
+
+    def ours() -> None:
+        first = next(starts)
+        view.gather(np.arange(first, first + BATCH))
+
+    def peer() -> None:
+        first = next(starts)
+        tokens = slice(first * length, (first + BATCH) * length + 1)
+        node_ptr, edge_ptr = arrays["node_ptr"][tokens], arrays["edge_ptr"][tokens]
+        arrays["nodes"][node_ptr[0] : node_ptr[-1]]
+        arrays["edges"][edge_ptr[0] : edge_ptr[-1]]
+        arrays["walks"][first : first + BATCH]
+
+    return Row(
+        f"tokens of {BATCH:,} nodes from a mapped store", "view.gather", "zarr slices", *side_by_side(ours, peer, 5)
+    )
+
+
+def memory_line(folder: Path) -> str:
+    store = write_grid_store(folder / "large.zarr", 1_000_000)
+    size = sum(f.stat().st_size for f in store.path.rglob("*") if f.is_file())
+    command = [sys.executable, "-c", RANDOM_READER, str(store.path)]
+    opened, seconds, peak = map(float, subprocess.run(command, capture_output=True, check=True).stdout.split())
+    return (
+        f"random reading of a {size / 1e9:.2f} GB raw store: opened in {opened * 1e3:.0f} ms, {200 * 1024 / seconds:,.0f} "
+        f"nodes/s, peak resident memory {peak / 1e6:.0f} MB in all"
+    )
+
+
+def rows() -> list[Row]:
+    with tempfile.TemporaryDirectory() as folder:
+        return [gather_row(Path(folder))]
+
+
+def lines() -> list[str]:
+    """Figures that stand alone."""
+    with tempfile.TemporaryDirectory() as folder:
+        return [memory_line(Path(folder))]
+
+
+if __name__ == "__main__":
+    print(*rows(), *lines(), sep="\n")
