@@ -1,9 +1,9 @@
 """The CPU backend: fused forward and backward kernels on zero-copy views of the tensors.
 
 Use it on CPU, float32 or float64. Forward and backward at batch 2048, length 17, 128 channels, 16 states take
-0.05 s on two cores, where the same recurrence in torch operations takes 5 s. Memory beyond inputs and
-outputs: one state per 32 steps of sequences longer than that, and one (total, 2 states) buffer per 64
-channels where one sequence is shared by threads.
+0.06 s on two cores, where the same recurrence in torch operations takes 5 to 10 s. Memory beyond inputs and
+outputs: one state per 32 steps of sequences longer than that, and one (total, 2 states) buffer per 64 channels
+where threads share one sequence.
 """
 
 from typing import Any

@@ -41,7 +41,7 @@ def plan_tasks(seq_ptr: IntArray, channels: int) -> tuple[list[Task], int, int]:
 
     With many sequences a task takes all channels of some of them. Where one sequence is longer than an eighth
     of the whole, channels are shared out too; each group then has its own sum over channels, (groups, total,
-    states).
+    2 states). A single sequence of at most GROUP channels is therefore one task.
     """
     runs = cut_sequences(seq_ptr, channels)
     longest = int(np.diff(seq_ptr).max(initial=0))

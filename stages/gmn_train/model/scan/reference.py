@@ -1,7 +1,7 @@
 """The published recurrence in plain torch: any device, any float type, slow; the others are tested by it.
 
-Use it to check, or where no other backend runs. Costs one round of small tensor operations per time step, and
-autograd stores every state: about 100 times the time and 50 times the memory of `numba`.
+Use it to check, or where no other backend runs. It costs one round of small tensor operations per time step,
+and autograd stores every state: about 100 times the time of `numba`.
 """
 
 import torch
