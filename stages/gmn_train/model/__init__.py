@@ -1,1 +1,41 @@
-"""The model: selective scan, convolution, bidirectional Mamba, token encoders, and GMN built from them."""
+"""The model: selective scan, convolution, bidirectional Mamba, token encoders, and GMN built from them.
+
+source = InputSource(TokenStore.open(path).view(), config)
+model = GMN(config, source.facts)
+logits = model(whole_inputs(source, epoch=0)).logits
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gmn_train.model.bimamba import BiMamba as BiMamba
+    from gmn_train.model.config import ModelConfig as ModelConfig
+    from gmn_train.model.gmn import GMN as GMN
+    from gmn_train.model.gmn import GMNOutputs as GMNOutputs
+    from gmn_train.model.inputs import InputFacts as InputFacts
+    from gmn_train.model.inputs import InputSource as InputSource
+    from gmn_train.model.inputs import ModelInputs as ModelInputs
+    from gmn_train.model.inputs import batch_inputs as batch_inputs
+    from gmn_train.model.inputs import whole_inputs as whole_inputs
+
+_HOME = {
+    "GMN": "gmn",
+    "BiMamba": "bimamba",
+    "GMNOutputs": "gmn",
+    "InputFacts": "inputs",
+    "InputSource": "inputs",
+    "ModelConfig": "config",
+    "ModelInputs": "inputs",
+    "batch_inputs": "inputs",
+    "whole_inputs": "inputs",
+}
+
+__all__ = [*_HOME]
+
+
+def __getattr__(name: str) -> Any:
+    """Loaded when first used: PyG takes seconds to import, and the scan alone does not need it."""
+    if name in _HOME:
+        return getattr(import_module(f"gmn_train.model.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'gmn_train.model' has no attribute '{name}'")

@@ -1,0 +1,92 @@
+"""`local`: one round of messages inside the token, fused: the encoder for token blocks on hidden states.
+
+    token = LayerNorm(mean over u of ReLU(W1 h_u + W2 mean of h over u's neighbours inside the token + W3 h_v))
+
+W1, W2, W3 are applied once per node, not once per token slot, because a mean and a linear map commute. LayerNorm and
+not BatchNorm: statistics over a chunk's tokens would make the result depend on how the nodes are cut into chunks.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from gmn_pipeline.errors import ModelError
+from gmn_pipeline.store.view import Part
+from gmn_train.model.encoders.flat_edges import flat_edge_index
+from gmn_train.model.encoders.local_kernels import local_gradients, local_outputs
+from gmn_train.model.encoders.pooling import channel_ranges, has_kernels, token_ranges
+from gmn_train.model.scan.threads import run_tasks
+from gmn_train.model.token_chunks import TokenChunk
+
+
+class LocalEncoder(nn.Module):
+    """See the module. Edge features are not used: `gatedgcn` and `gine` take them."""
+
+    parts: Sequence[Part] = ("edges",)
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.own, self.near, self.root = nn.Linear(width, width), nn.Linear(width, width, bias=False), nn.Linear(
+            width, width, bias=False
+        )  # fmt: skip
+        self.norm = nn.LayerNorm(width)
+
+    def prepare(self, h: Tensor, edge_states: Tensor | None) -> tuple[Tensor, ...]:  # noqa: ARG002
+        """What is computed once per node: W1 h, W2 h, W3 h, (U, d) each."""
+        return self.own(h), self.near(h), self.root(h)
+
+    def forward(self, chunk: TokenChunk, own: Tensor, near: Tensor, root: Tensor) -> Tensor:
+        """(T, d)"""
+        out: Tensor = self.norm(sum_messages(chunk, own, near, root))
+        return out
+
+
+def sum_messages(chunk: TokenChunk, own: Tensor, near: Tensor, root: Tensor) -> Tensor:
+    """Mean over u of ReLU(own_u + mean of near over u's neighbours in the token + root_v): (T, d)."""
+    if chunk.edges is None or chunk.edge_ptr is None:
+        raise ModelError("the `local` encoder needs the tokens' edges; gather them with parts=('edges',)")
+    if has_kernels(own):
+        out: Tensor = LocalSum.apply(
+            own, near, root, chunk.nodes, chunk.node_ptr, chunk.edges, chunk.edge_ptr, chunk.directed, chunk.largest
+        )  # type: ignore[no-untyped-call]
+        return out
+    nodes, sizes = chunk.nodes.long(), chunk.node_ptr.diff()  # (N,), (T,)
+    source, target = flat_edge_index(chunk)  # (E',) each, entries of `nodes`
+    summed = own.new_zeros(len(nodes), own.shape[1]).index_add(0, target, near[nodes[source]])  # (N, d)
+    degree = torch.bincount(target, minlength=len(nodes)).clamp(min=1).unsqueeze(1)  # (N, 1)
+    first = torch.repeat_interleave(nodes[chunk.node_ptr[:-1]], sizes)  # (N,) each entry's v
+    z = torch.relu(own[nodes] + summed / degree + root[first])  # (N, d)
+    token = torch.repeat_interleave(torch.arange(len(sizes), device=own.device), sizes)
+    return own.new_zeros(len(sizes), own.shape[1]).index_add(0, token, z) / sizes.unsqueeze(1)
+
+
+class LocalSum(torch.autograd.Function):
+    """Autograd node around the local kernels."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, own: Tensor, near: Tensor, root: Tensor, nodes: Tensor, node_ptr: Tensor, edges: Tensor,
+        edge_ptr: Tensor, directed: bool, largest: int,
+    ) -> Tensor:  # fmt: skip
+        states = [x.detach().contiguous() for x in (own, near, root)]
+        structure = (nodes, node_ptr, edges, edge_ptr)
+        out = own.new_empty(len(node_ptr) - 1, own.shape[1])
+        arrays = [x.numpy() for x in (*states, *structure)]
+        run_tasks(lambda task: local_outputs(*arrays, directed, largest, *task, out.numpy()), token_ranges(len(out)))
+        ctx.save_for_backward(*states, *structure)
+        ctx.layout = (directed, largest)
+        return out
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad_out: Tensor) -> tuple[Tensor | None, ...]:
+        saved = ctx.saved_tensors
+        grads = [torch.zeros_like(x) for x in saved[:3]]
+        arrays = [x.numpy() for x in saved]
+        outputs = [x.numpy() for x in (grad_out.contiguous(), *grads)]
+        run_tasks(
+            lambda task: local_gradients(*arrays, *ctx.layout, *task, *outputs), channel_ranges(grad_out.shape[1])
+        )
+        return (*grads, *[None] * 6)
