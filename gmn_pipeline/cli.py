@@ -48,6 +48,8 @@ def run_app(app: typer.Typer, arguments: list[str] | None = None) -> None:
     try:
         code = app(args=arguments, standalone_mode=False)
         sys.stdout.flush()
+        if code == INTERRUPTED:  # the parser turns Ctrl-C into this code
+            raise KeyboardInterrupt
     except GmnError as error:
         if debug:
             raise

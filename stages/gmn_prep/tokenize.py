@@ -1,22 +1,24 @@
-"""The story of stage one: a graph in, a token store out."""
+"""The story of stage one: a graph in, a token store out.
+
+What exists is answered before anything heavy is imported; the steps themselves are imported where the story needs them.
+"""
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gmn_pipeline.graph import Graph
-from gmn_pipeline.store.blocks import default_block_size
 from gmn_pipeline.store.manifest import Manifest
-from gmn_pipeline.store.writer import StoreWriter, TokenBlock, plan_manifest
 from gmn_prep.datasets import load_dataset
-from gmn_prep.encodings import choose_random_walk_mode, laplacian_encoding, random_walk_encoding
-from gmn_prep.estimate import Estimate, check_room, estimate_cost
-from gmn_prep.orderings import compute_ordering
 from gmn_prep.plan import Plan, find_store, is_exactly
 from gmn_prep.progress import Progress
 from gmn_prep.settings import TokenizeConfig
-from gmn_prep.tokens.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from gmn_pipeline.graph import Graph
+    from gmn_pipeline.store.writer import StoreWriter, TokenBlock
+    from gmn_prep.estimate import Estimate
+    from gmn_prep.tokens.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Outcome:
     exact: bool = True
     """False where that store holds more than was asked."""
     notices: tuple[str, ...] = ()
-    estimate: Estimate | None = None
+    estimate: "Estimate | None" = None
     """Set on a dry run, which writes nothing."""
 
 
@@ -41,29 +43,34 @@ def tokenize(config: TokenizeConfig, progress: Progress, *, dry_run: bool = Fals
     if existing is not None:
         path, manifest = existing
         return Outcome(path, manifest, made=False, exact=is_exactly(manifest, plan))
+    return _make_store(plan, progress, dry_run=dry_run)
 
-    with progress.phase("load", 1, "dataset") as advance:
+
+def _make_store(plan: Plan, progress: Progress, *, dry_run: bool) -> Outcome:
+    from gmn_pipeline.store.writer import StoreWriter
+    from gmn_prep.estimate import check_room, estimate_cost
+    from gmn_prep.tokens.tokenizer import Tokenizer
+
+    config = plan.config
+    with progress.phase("load", 1, "dataset"):
         dataset = load_dataset(config.dataset, plan.options)
-        advance(1)
-    graph = dataset.graph
     for notice in dataset.notices:
         progress.say(f"note: {notice}")
 
-    manifest = _plan_store(plan, graph)
+    graph, notices = dataset.graph, list(dataset.notices)
     with progress.phase("prepare", 1, "graph"):
+        manifest = _plan_store(plan, graph)
         tokenizer = Tokenizer.of(graph, plan.tokens)
         estimate = estimate_cost(tokenizer, manifest, plan.threads)
     if dry_run:
-        return Outcome(plan.out, manifest, made=False, notices=dataset.notices, estimate=estimate)
+        return Outcome(plan.out, manifest, made=False, notices=tuple(notices), estimate=estimate)
     if config.codec == "raw":
         check_room(plan.out, estimate.disk_bytes, _bytes_in(plan.out))
 
-    notices = list(dataset.notices)
-    wait = {
-        "wait": -1.0,
-        "on_wait": lambda: progress.say(f"another process is writing {plan.out}; waiting for it"),
-    }
-    with StoreWriter.open(plan.out, manifest, graph, force=config.force, **wait) as writer:
+    def on_wait() -> None:
+        progress.say(f"another process is writing {plan.out}; waiting for it")
+
+    with StoreWriter.open(plan.out, manifest, graph, force=config.force, wait=-1, on_wait=on_wait) as writer:
         if not writer.is_complete:
             notices += _write_encodings(writer, graph, plan, progress)
             _write_orderings(writer, graph, plan, progress)
@@ -71,9 +78,18 @@ def tokenize(config: TokenizeConfig, progress: Progress, *, dry_run: bool = Fals
         return Outcome(plan.out, writer.finalise(), made=True, notices=tuple(notices))
 
 
-def _plan_store(plan: Plan, graph: Graph) -> Manifest:
+def _plan_store(plan: Plan, graph: "Graph") -> Manifest:
+    from gmn_pipeline.store.blocks import default_block_size
+    from gmn_pipeline.store.writer import plan_manifest
+
+    if plan.config.lap_pe:
+        from gmn_prep.encodings.laplacian import check_eigenvectors
+
+        check_eigenvectors(graph, plan.config.lap_pe)
     mode = plan.config.rwse_mode
     if plan.config.rwse and mode == "auto":
+        from gmn_prep.encodings import choose_random_walk_mode
+
         mode = choose_random_walk_mode(graph, plan.config.rwse)
     return plan_manifest(
         graph,
@@ -86,7 +102,11 @@ def _plan_store(plan: Plan, graph: Graph) -> Manifest:
     )
 
 
-def _write_encodings(writer: StoreWriter, graph: Graph, plan: Plan, progress: Progress) -> list[str]:
+def _write_encodings(writer: "StoreWriter", graph: "Graph", plan: Plan, progress: Progress) -> list[str]:
+    if not writer.manifest.encodings:
+        return []
+    from gmn_prep.encodings import laplacian_encoding, random_walk_encoding
+
     notices = []
     common: dict[str, Any] = {"seed": plan.config.seed, "threads": plan.threads}
     n = graph.num_nodes
@@ -104,7 +124,7 @@ def _write_encodings(writer: StoreWriter, graph: Graph, plan: Plan, progress: Pr
         arrays = {"vectors": found.vectors, "values": found.values, "residuals": found.residuals}
         writer.write_group("encodings/laplacian", arrays)
     if "random_walk" in wanted and not writer.has_group("encodings/random_walk"):
-        mode = str(wanted["random_walk"]["mode"])
+        mode: Any = wanted["random_walk"]["mode"]
         with progress.phase(f"rwse {mode}", n, "nodes") as advance:
             walked = random_walk_encoding(graph, plan.config.rwse, mode=mode, on_progress=_steps(advance), **common)
         arrays = {"values": walked.values}
@@ -114,7 +134,9 @@ def _write_encodings(writer: StoreWriter, graph: Graph, plan: Plan, progress: Pr
     return notices
 
 
-def _write_orderings(writer: StoreWriter, graph: Graph, plan: Plan, progress: Progress) -> None:
+def _write_orderings(writer: "StoreWriter", graph: "Graph", plan: Plan, progress: Progress) -> None:
+    from gmn_prep.orderings import compute_ordering
+
     missing = [name for name in writer.manifest.orderings if not writer.has_group(f"orderings/{name}")]
     if not missing:
         return
@@ -124,7 +146,7 @@ def _write_orderings(writer: StoreWriter, graph: Graph, plan: Plan, progress: Pr
             advance(1)
 
 
-def _write_tokens(writer: StoreWriter, tokenizer: Tokenizer, threads: int, progress: Progress) -> None:
+def _write_tokens(writer: "StoreWriter", tokenizer: "Tokenizer", threads: int, progress: Progress) -> None:
     """Tokenize block after block while one thread writes the one before: at most three blocks are in memory."""
     missing = writer.missing_blocks()
     borders = writer.block_ptr
@@ -136,7 +158,7 @@ def _write_tokens(writer: StoreWriter, tokenizer: Tokenizer, threads: int, progr
         progress.phase("walks", total, "nodes") as walked,
     ):
 
-        def write(number: int, block: TokenBlock) -> None:
+        def write(number: int, block: "TokenBlock") -> None:
             writer.write_block(number, block)
             wrote(1)
 

@@ -75,7 +75,11 @@ def tokenize_range(
         index_bits += 1
     later_shift, earlier_mask = 32 + index_bits, (1 << index_bits) - 1
     hits, ordered = np.empty(1024, np.int64), np.empty(1024, np.int64)
-    start, fill, edges_upto = np.empty(most + 1, np.int64), np.empty(most + 1, np.int64), np.empty(most + 1, np.int64)
+    start, fill, edges_upto = (
+        np.empty(most + 1, np.int64),
+        np.empty(most + 1, np.int64),
+        np.empty(most + 1, np.int64),
+    )
 
     nodes = np.empty((last - first) * (1 + s * m + entries), indices.dtype)
     edges = np.empty((max(64, nodes.size), 2), walks.dtype)
@@ -128,7 +132,10 @@ def tokenize_range(
                 for b in range(size):
                     edges_upto[b] = n_edges - before_token
                     for h in range(start[b], start[b + 1]):
-                        a, pair = (ordered[h] >> 32) & earlier_mask, links.pair[(ordered[h] >> 1) & 0x7FFFFFFF]
+                        a, pair = (
+                            (ordered[h] >> 32) & earlier_mask,
+                            links.pair[(ordered[h] >> 1) & 0x7FFFFFFF],
+                        )
                         from_later, to_later = pair_out[pair], pair_back[pair]
                         if ordered[h] & 1:
                             from_later, to_later = to_later, from_later
