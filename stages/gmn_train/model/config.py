@@ -130,6 +130,11 @@ class ModelConfig:
     def uses_tokens(self) -> bool:
         return self.reads_input_tokens or bool(self.blocks_after)
 
+    @property
+    def uses_edge_features(self) -> bool:
+        """Whether the branch or the token encoder reads them: `gcn`, `mean` and `local` do not."""
+        return self.mpnn in ("gatedgcn", "gine") or (self.uses_tokens and self.encoder in ("gatedgcn", "gine", "rwf"))
+
     @classmethod
     def preset(cls, name: str, **changes: Any) -> "ModelConfig":
         """A preset, `default` or `paper`, with some settings changed; ConfigError for an unknown name or setting."""

@@ -155,8 +155,8 @@ class InputSource:
             x_columns=0 if g.x is None else g.x.shape[1],
             x_categories=g.x_categories,
             extra_columns=extra + int(self.config.log_degree),
-            edge_columns=0 if g.edge_attr is None else g.edge_attr.shape[1],
-            edge_categories=g.edge_categories,
+            edge_columns=0 if self.edge_attr is None else self.edge_attr.shape[1],
+            edge_categories=None if self.edge_attr is None else g.edge_categories,
             tokens=self.view.settings,
             level=task.level if task else "node",
             outputs=task.outputs if task else self.config.width,
@@ -167,9 +167,14 @@ class InputSource:
         """Of all graphs at once; kept, with what branches derive from it."""
         return neighbourhood(self.graph.slot_sources, self.graph.indices, self.graph.num_nodes, self.graph.directed)
 
+    @property
+    def edge_attr(self) -> Array | None:
+        """(E, Fe) by CSR slot, where the graph has edge features and the model reads them."""
+        return self.graph.edge_attr if self.config.uses_edge_features else None
+
     @cached_property
     def all_edge_attr(self) -> Tensor | None:
-        return None if self.graph.edge_attr is None else feature_tensor(self.graph.edge_attr)
+        return None if self.edge_attr is None else feature_tensor(self.edge_attr)
 
 
 def whole_inputs(
@@ -205,7 +210,7 @@ def whole_inputs(
         slots = concatenate_ranges(first_slots, slot_counts)  # (E,)
         shift = np.repeat(shifts, slot_counts)
         near = neighbourhood(g.slot_sources[slots] - shift, g.indices[slots] - shift, len(ids), g.directed)
-        edge_attr = None if g.edge_attr is None else feature_tensor(g.edge_attr[slots])
+        edge_attr = None if source.edge_attr is None else feature_tensor(source.edge_attr[slots])
 
     graph_of = np.repeat(np.arange(len(chosen)), sizes)  # (U,) place of each row's graph in the batch
     step = len(ids) if chunk_nodes is None else chunk_nodes
@@ -215,7 +220,7 @@ def whole_inputs(
     def load(number: int) -> TokenChunk:
         rows = slice(number * step, min((number + 1) * step, len(ids)))
         batch = gather_tokens(source, ids[rows], epoch)
-        nodes, edge_rows = batch.nodes, batch.edge_slots
+        nodes, edge_rows = batch.nodes, None if source.edge_attr is None else batch.edge_slots
         if not everything:
             nodes = nodes - per_token_node(batch, batch.node_ptr, shifts[graph_of[rows]])
             if edge_rows is not None and batch.edge_ptr is not None:
@@ -271,15 +276,15 @@ def batch_inputs(
 
     slots, near = edges_among(g, scanned)
     edge_attr, edge_rows = None, None
-    if g.edge_attr is not None:
+    if source.edge_attr is not None:
         token_slots = np.zeros(0, np.int64) if batch is None or batch.edge_slots is None else batch.edge_slots
         extra, edge_place = np.unique(token_slots, return_inverse=True)
-        edge_attr = feature_tensor(g.edge_attr[np.concatenate([slots, extra]).astype(np.int64)])
+        edge_attr = feature_tensor(source.edge_attr[np.concatenate([slots, extra]).astype(np.int64)])
         edge_rows = len(slots) + edge_place.reshape(token_slots.shape)
     tokens: Sequence[TokenChunk] = ()
     if batch is not None and len(ids):
-        with_edges = None if batch.edge_slots is None else edge_rows
-        chunk = TokenChunk.of(batch, row_of[place[len(ids) :]], with_edges, rows=len(rows), directed=g.directed)
+        with_slots = None if batch.edge_slots is None else edge_rows
+        chunk = TokenChunk.of(batch, row_of[place[len(ids) :]], with_slots, rows=len(rows), directed=g.directed)
         tokens = (chunk,)
     one = np.zeros(len(rows), np.int64)
     return ModelInputs(
