@@ -28,7 +28,7 @@ def count_returns(indptr, indices, key, target, out, error, lo, hi):  # type: ig
         _walk(indptr, indices, node_key, start, 0, PILOT, hits)
         most = 0.0
         for j in range(k):
-            p = (hits[j] + 1) / (PILOT + 2)
+            p = (hits[j] + 4) / (PILOT + 8)  # cautious: too few walks would miss the target
             most = max(most, p * (1 - p))
         walks = int(np.ceil(1.1 * most / target**2)) + 2
         _walk(indptr, indices, node_key, start, PILOT, walks, hits)

@@ -52,7 +52,7 @@ def laplacian_encoding(
     graph = _undirected(graph)
     pointer = graph.graph_ptr if graph.graph_ptr is not None else np.array([0, graph.num_nodes])
     sizes = np.diff(pointer)
-    _check_k(k, int(sizes.max(initial=0)))
+    check_eigenvectors(graph, k)
     vectors = np.zeros((graph.num_nodes, k), dtype=np.float32)
     counts = np.clip(sizes - 1, 0, k)
     dense = sizes <= max(DENSE_NODES, 8 * block_width(k))
@@ -79,7 +79,9 @@ def _undirected(graph: Graph) -> Graph:
     return Graph.from_edges(edges, graph.num_nodes, keep_self_loops=True, graph_ptr=graph.graph_ptr)
 
 
-def _check_k(k: int, largest: int) -> None:
+def check_eigenvectors(graph: Graph, k: int) -> None:
+    """Raise ConfigError unless some graph has k eigenvectors besides the trivial one."""
+    largest = graph.num_nodes if graph.graph_ptr is None else int(np.diff(graph.graph_ptr).max(initial=0))
     if k < 1:
         raise ConfigError(f"k is {k}; the number of eigenvectors must be at least 1")
     if k > largest - 1:

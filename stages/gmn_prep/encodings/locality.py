@@ -14,6 +14,8 @@ def bandwidth_order(indptr: IntArray, indices: IntArray) -> IntArray:
     On ogbn-arxiv it takes 0.1 s and halves the time of a product with a block of 16 columns (24.7 to 12.1 ms).
     """
     n = indptr.size - 1
+    if indices.size == 0:
+        return np.arange(n)
     ones = np.ones(indices.size, dtype=np.int8)
     return reverse_cuthill_mckee(csr_array((ones, indices, indptr), shape=(n, n)), symmetric_mode=True)
 

@@ -58,11 +58,11 @@ def null_space(indptr: IntArray, indices: IntArray) -> NullSpace:
     rank[order] = np.arange(order.size)
     rank[volume == 0] = -1
     component = rank[labels]
-    volume = volume[order][volume[order] > 0]
+    volumes = np.asarray(volume[order][volume[order] > 0], dtype=np.float64)
     entry = np.zeros(n)
     inside = component >= 0
-    entry[inside] = np.sqrt(degree[inside] / volume[component[inside]])
-    return NullSpace(component, entry, volume)
+    entry[inside] = np.sqrt(degree[inside] / volumes[component[inside]])
+    return NullSpace(component, entry, volumes)
 
 
 @njit(cache=True, nogil=True)

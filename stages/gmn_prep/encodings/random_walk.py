@@ -52,9 +52,11 @@ def random_walk_encoding(
     `on_progress` counts nodes. Raises ConfigError for k, mode or target out of range.
     """
     _check(k, mode, target_stderr)
+    if mode == "auto":
+        mode = choose_random_walk_mode(graph, k)
     values = np.empty((graph.num_nodes, k), dtype=np.float32)
     with workers(threads) as team:
-        if mode == "exact" or (mode == "auto" and exact_is_affordable(graph, k)):
+        if mode == "exact":
             _fill_exact(graph, values, team, on_progress)
             return RandomWalkEncoding(values, None)
         stderr = np.empty_like(values)
@@ -104,14 +106,15 @@ def _fill_estimates(
     values[order], stderr[order] = out, error
 
 
-def exact_is_affordable(graph: Graph, k: int) -> bool:
-    """Whether exact computation stays within EXACT_SLOTS, judged by evenly spaced rows."""
+def choose_random_walk_mode(graph: Graph, k: int) -> Literal["exact", "estimate"]:
+    """What `auto` comes to: exact if that reads at most EXACT_SLOTS slots, judged by evenly spaced rows."""
     n, levels = graph.num_nodes, k if graph.directed else (k + 1) // 2
     if n * levels * graph.num_slots <= EXACT_SLOTS:
-        return True
+        return "exact"
     rows = np.unique(np.linspace(0, n - 1, PROBED_ROWS).astype(np.int64))
     most = EXACT_SLOTS * rows.size // n
-    return expansion_work(graph.indptr, graph.indices, rows, levels, most) <= most
+    work = expansion_work(graph.indptr, graph.indices, rows, levels, most)
+    return "exact" if work <= most else "estimate"
 
 
 def _inverse_roots(indptr: IntArray) -> FloatArray:

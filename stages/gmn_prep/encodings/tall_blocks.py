@@ -47,6 +47,21 @@ class TallProducts:
 
         self._workers.run(one, self._chunks)
 
+    def normalise(self, x: FloatArray, least: float = 0.0) -> None:
+        """Make the columns of x unit vectors in place; one whose norm is `least` or less is noise and becomes zero."""
+        norms = np.sqrt(self._squares(x))
+        factor = np.where(norms > least, 1 / np.where(norms > least, norms, 1.0), 0.0).astype(x.dtype)
+
+        def one(lo: int, hi: int) -> None:
+            x[lo:hi] *= factor
+
+        self._workers.run(one, self._chunks)
+
+    def _squares(self, x: FloatArray) -> FloatArray:
+        """(p,) float64 squared norms of the columns."""
+        parts = self._workers.run(lambda lo, hi: np.einsum("ij,ij->j", x[lo:hi], x[lo:hi]), self._chunks)
+        return np.sum(parts, axis=0, dtype=np.float64)
+
     def orthonormalise(self, x: FloatArray) -> int:
         """Make the columns of x orthonormal in place; returns the rank found, r: columns r.. are then zero.
 

@@ -1,4 +1,4 @@
-"""Order by PageRank: degree smoothed over the neighbourhood, with few ties. Costs some hundred passes over all edges."""
+"""Order by PageRank: degree smoothed over the neighbourhood, with few ties. Costs a hundred passes over the edges."""
 
 import numpy as np
 from numba import njit

@@ -1,0 +1,91 @@
+"""Node orderings against networkx and dense eigenvectors."""
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gmn_pipeline import Graph
+from gmn_pipeline.errors import ConfigError
+from gmn_prep.orderings import LEVELS, compute_ordering
+from gmn_prep.orderings.eigenvector import eigenvector_centrality
+from gmn_prep.orderings.k_core import k_core_levels
+from gmn_prep.orderings.pagerank import pagerank
+from tests.reference import orderings as twins
+from tests.reference.encodings import graph_ranges
+from tests.strategies import graphs
+
+
+@given(graphs())
+def test_scores_agree_with_the_twins(graph: Graph) -> None:
+    assert np.array_equal(LEVELS["degree"](graph), twins.degree_scores(graph))
+    assert np.array_equal(k_core_levels(graph), twins.k_core_scores(graph))
+    np.testing.assert_allclose(pagerank(graph), twins.pagerank_scores(graph), atol=1e-9)
+    np.testing.assert_allclose(eigenvector_centrality(graph), twins.eigenvector_scores(graph), atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_scores_of_larger_graphs_agree(seed: int) -> None:
+    network = nx.barabasi_albert_graph(400, 2, seed=seed)
+    network.add_edges_from(nx.gnp_random_graph(150, 0.1, seed=seed).edges)
+    graph = Graph.from_edges(np.array(network.edges), 400)
+    assert np.array_equal(k_core_levels(graph), twins.k_core_scores(graph))
+    np.testing.assert_allclose(pagerank(graph), twins.pagerank_scores(graph), atol=1e-10)
+    np.testing.assert_allclose(eigenvector_centrality(graph), twins.eigenvector_scores(graph), rtol=1e-5, atol=1e-9)
+
+
+@given(graphs(), st.sampled_from(sorted(LEVELS)), st.integers(0, 5))
+def test_permutation_and_ranks_belong_together(graph: Graph, name: str, seed: int) -> None:
+    found = compute_ordering(graph, name, seed=seed)
+    levels = LEVELS[name](graph)
+    assert found.permutation.dtype == graph.indices.dtype
+    assert found.ranks.dtype == np.int32
+    for lo, hi in graph_ranges(graph):
+        part = found.permutation[lo:hi]
+        assert np.array_equal(np.sort(part), np.arange(lo, hi))
+        assert np.all(np.diff(levels[part].astype(np.int64)) >= 0)
+        assert np.array_equal(found.ranks[lo:hi], np.unique(levels[lo:hi], return_inverse=True)[1])
+
+
+@pytest.mark.parametrize("name", sorted(LEVELS))
+@pytest.mark.parametrize("seed", range(4))
+def test_equal_structure_is_a_tie(name: str, seed: int) -> None:
+    """A graph beside a shuffled copy of itself: each node and its image have one rank."""
+    rng = np.random.default_rng(seed)
+    edges = np.array(nx.barabasi_albert_graph(60, 2, seed=seed).edges)
+    shuffle = rng.permutation(60)
+    both = Graph.from_edges(np.concatenate([edges, shuffle[edges] + 60]), 120)
+    ranks = compute_ordering(both, name).ranks
+    assert np.array_equal(ranks[:60], ranks[60 + shuffle])
+
+
+@pytest.mark.parametrize("name", ["degree", "pagerank", "k-core", "eigenvector", "random"])
+def test_ties_do_not_follow_the_ids(name: str) -> None:
+    ring = Graph.from_edges(np.array(nx.cycle_graph(2000).edges), 2000)  # every node is like every other
+    first, again, other = (compute_ordering(ring, name, seed=s) for s in (1, 1, 2))
+    assert not first.ranks.any()
+    assert np.array_equal(first.permutation, again.permutation)
+    assert not np.array_equal(first.permutation, other.permutation)
+    for found in (first, other):
+        assert abs(np.corrcoef(found.permutation, np.arange(2000))[0, 1]) < 0.1
+
+
+def test_ties_of_a_graph_without_edges() -> None:
+    for name in LEVELS:
+        assert not compute_ordering(Graph.from_edges(np.zeros((0, 2), int), 5), name).ranks.any()
+
+
+def test_grid_ranks_follow_its_symmetry() -> None:
+    grid = nx.convert_node_labels_to_integers(nx.grid_2d_graph(7, 7))
+    graph = Graph.from_edges(np.array(grid.edges), 49)
+    for name in ("degree", "pagerank", "k-core", "eigenvector"):
+        ranks = compute_ordering(graph, name).ranks.reshape(7, 7)
+        assert np.array_equal(ranks, ranks[::-1])
+        assert np.array_equal(ranks, ranks.T)
+    assert compute_ordering(graph, "eigenvector").ranks.reshape(7, 7).argmax() == 24
+
+
+def test_unknown_name_is_refused_with_the_nearest() -> None:
+    with pytest.raises(ConfigError, match="did you mean 'pagerank'"):
+        compute_ordering(Graph.from_edges(np.array([[0, 1]]), 2), "page-rank")

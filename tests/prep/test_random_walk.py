@@ -1,0 +1,133 @@
+"""Return probabilities against dense powers, and estimates against their own standard errors."""
+
+from functools import cache
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gmn_pipeline import Graph
+from gmn_pipeline.errors import ConfigError
+from gmn_prep.encodings import choose_random_walk_mode, random_walk, random_walk_encoding
+from tests.reference.encodings import dense_return_probabilities
+from tests.strategies import graphs
+
+
+@given(graphs(), st.integers(1, 9))
+def test_exact_agrees_with_dense(graph: Graph, k: int) -> None:
+    found = random_walk_encoding(graph, k, mode="exact")
+    assert found.stderr is None
+    assert found.values.dtype == np.float32
+    np.testing.assert_allclose(found.values, dense_return_probabilities(graph, k), atol=1e-6)
+
+
+@given(graphs(directed=False), st.integers(1, 9))
+def test_estimates_of_small_neighbourhoods_are_exact(graph: Graph, k: int) -> None:
+    found = random_walk_encoding(graph, k, mode="estimate")
+    assert found.stderr is not None
+    assert not found.stderr.any()
+    np.testing.assert_allclose(found.values, dense_return_probabilities(graph, k), atol=1e-6)
+
+
+def test_isolated_nodes_and_dead_ends_stay() -> None:
+    directed = Graph.from_edges(np.array([[0, 1], [1, 2]]), 4, directed=True)
+    for mode in ("exact", "estimate"):
+        values = random_walk_encoding(directed, 3, mode=mode).values
+        assert np.array_equal(values, [[0, 0, 0], [0, 0, 0], [1, 1, 1], [1, 1, 1]])
+        assert random_walk_encoding(Graph.from_edges(np.zeros((0, 2), int), 2), 2, mode=mode).values.all()
+
+
+@cache
+def scale_free() -> tuple[Graph, np.ndarray]:
+    """Hubs, leaves on hubs, an isolated node; and the exact probabilities."""
+    network = nx.barabasi_albert_graph(1500, 3, seed=1)
+    edges = np.array([*network.edges, *((v % 7, 1500 + v) for v in range(300))])
+    graph = Graph.from_edges(edges, 1801)
+    return graph, random_walk_encoding(graph, 12, mode="exact").values
+
+
+@cache
+def directed_graph() -> tuple[Graph, np.ndarray]:
+    edges = np.array(nx.gnp_random_graph(120, 0.03, seed=2, directed=True).edges)
+    graph = Graph.from_edges(edges, 120, directed=True)
+    return graph, random_walk_encoding(graph, 6, mode="exact").values
+
+
+@pytest.mark.parametrize("case", [scale_free, directed_graph])
+def test_standard_errors_are_honest(case) -> None:  # type: ignore[no-untyped-def]
+    graph, exact = case()
+    found = random_walk_encoding(graph, exact.shape[1], mode="estimate", target_stderr=0.005)
+    assert found.stderr is not None
+    assert found.stderr.max() <= 0.0055
+    drawn = found.stderr > 0
+    np.testing.assert_allclose(found.values[~drawn], exact[~drawn], atol=1e-6)
+    z = (found.values - exact)[drawn] / found.stderr[drawn]
+    assert drawn.sum() > 300
+    assert 0.7 < np.sqrt(np.mean(z**2)) < 1.3
+    assert np.mean(np.abs(z) > 4) < 0.01
+
+
+@pytest.mark.parametrize(("target", "bias"), [(0.05, 1e-7), (0.005, 1e-4)])
+def test_estimates_are_unbiased(target: float, bias: float) -> None:
+    """Strictly where no node is drawn again (the loose target); nearly so where a few are."""
+    graph, exact = scale_free()
+    runs = [
+        random_walk_encoding(graph, 12, mode="estimate", seed=s, threads=2, target_stderr=target) for s in range(24)
+    ]
+    values = np.stack([run.values for run in runs]).astype(np.float64)
+    error = np.sqrt(np.mean([np.square(run.stderr, dtype=np.float64) for run in runs], axis=0) / len(runs))
+    z = (values.mean(axis=0) - exact)[error > 0] / error[error > 0]
+    assert np.sqrt(np.mean(z**2)) < 1.1  # a bias would stand out sqrt(24) times as far as in one run
+    for column in range(2, 12):  # the mean over all nodes, far sharper than any node's
+        off = values[:, :, column].mean(axis=1) - exact[:, column].mean()
+        assert abs(off.mean()) < 4 * off.std(ddof=1) / np.sqrt(len(runs)) + bias
+
+
+def test_a_smaller_target_is_met() -> None:
+    graph, exact = scale_free()
+    found = random_walk_encoding(graph, 12, mode="estimate", target_stderr=0.001)
+    assert found.stderr is not None
+    assert found.stderr.max() <= 0.001
+    assert np.abs(found.values - exact).max() < 0.01
+
+
+@pytest.mark.parametrize("mode", ["exact", "estimate"])
+@pytest.mark.parametrize("case", [scale_free, directed_graph])
+def test_bytes_do_not_depend_on_threads(mode: str, case) -> None:  # type: ignore[no-untyped-def]
+    graph, _ = case()
+    one, two, three = (random_walk_encoding(graph, 8, mode=mode, threads=t) for t in (1, 2, 3))  # type: ignore[arg-type]
+    for other in (two, three):
+        assert one.values.tobytes() == other.values.tobytes()
+        if one.stderr is not None and other.stderr is not None:
+            assert one.stderr.tobytes() == other.stderr.tobytes()
+
+
+def test_auto_weighs_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, exact = scale_free()
+    assert choose_random_walk_mode(graph, 12) == "exact"
+    assert np.array_equal(random_walk_encoding(graph, 12).values, exact)
+    monkeypatch.setattr(random_walk, "EXACT_SLOTS", 1_000_000)
+    assert choose_random_walk_mode(graph, 12) == "estimate"
+    assert random_walk_encoding(graph, 12).stderr is not None
+    # Small neighbourhoods in a large graph: the first bound is far off, counting rows is not.
+    long_path = Graph.from_edges(np.stack([np.arange(4999), np.arange(1, 5000)], axis=1), 5000)
+    assert choose_random_walk_mode(long_path, 12) == "exact"
+
+
+def test_progress_rises_to_the_number_of_nodes() -> None:
+    heard: list[tuple[int, int]] = []
+    random_walk_encoding(scale_free()[0], 4, threads=2, on_progress=lambda done, total: heard.append((done, total)))
+    assert [done for done, _ in heard] == sorted(done for done, _ in heard)
+    assert heard[-1] == (1801, 1801)
+
+
+def test_bad_settings_are_refused() -> None:
+    graph = Graph.from_edges(np.array([[0, 1]]), 2)
+    with pytest.raises(ConfigError, match="did you mean 'estimate'"):
+        random_walk_encoding(graph, 2, mode="estimat")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="at least 1"):
+        random_walk_encoding(graph, 0)
+    with pytest.raises(ConfigError, match="above 0"):
+        random_walk_encoding(graph, 2, target_stderr=0.0)
