@@ -22,7 +22,14 @@ def token_chunk(graph: Graph, settings: TokenSettings) -> TokenChunk:
 
 
 def model_store(
-    path: Path, graph: Graph, settings: TokenSettings, *, laplacian: int = 0, random_walk: int = 0, seed: int = 0
+    path: Path,
+    graph: Graph,
+    settings: TokenSettings,
+    *,
+    laplacian: int = 0,
+    random_walk: int = 0,
+    seed: int = 0,
+    block_size: int = 16,
 ) -> TokenStore:
     """A finished store without orderings, with random numbers for encodings."""
     rng = np.random.default_rng(seed)
@@ -35,7 +42,7 @@ def model_store(
     if random_walk:
         arrays["random_walk"] = {"values": rng.random((n, random_walk)).astype(np.float32)}
         encodings["random_walk"] = {"k": random_walk, "mode": "exact"}
-    manifest = plan_manifest(graph, settings, block_size=16, encodings=encodings)
+    manifest = plan_manifest(graph, settings, block_size=block_size, encodings=encodings)
     tokenizer = Tokenizer.of(graph, settings)
     with ThreadPoolExecutor(1) as pool, StoreWriter.open(path, manifest, graph) as writer:
         for name, values in arrays.items():
