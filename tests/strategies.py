@@ -15,7 +15,11 @@ def graphs(draw: Any, *, max_nodes: int = 12, many: bool | None = None, directed
     rng = np.random.default_rng(seed)
     is_directed = draw(st.booleans()) if directed is None else directed
     is_many = draw(st.booleans()) if many is None else many
-    sizes = draw(st.lists(st.integers(0, max_nodes), min_size=1, max_size=4)) if is_many else [draw(st.integers(0, max_nodes))]
+    sizes = (
+        draw(st.lists(st.integers(0, max_nodes), min_size=1, max_size=4))
+        if is_many
+        else [draw(st.integers(0, max_nodes))]
+    )
     density = draw(st.sampled_from([0.0, 0.1, 0.3, 1.0]))
     edges, offset = [np.zeros((0, 2), dtype=np.int64)], 0
     for size in sizes:

@@ -1,8 +1,141 @@
-"""The command `gmn-train`. Each command parses, calls one function, reports."""
+"""The command `gmn-train`. Each command parses, calls one function, reports; heavy imports wait until one runs."""
 
-from gmn_pipeline.cli import make_app, run_app
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gmn_pipeline.cli import make_app, run_app, takes_config
+from gmn_train.settings import LoopConfig
 
 app = make_app("Train Graph Mamba Networks from token stores.")
+
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
+RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
+Store = Annotated[Path | None, typer.Option(metavar="PATH", help="Another store of the same kind.")]
+
+
+def setting(help: str, metavar: str) -> typer.models.OptionInfo:
+    return typer.Option(help=help, metavar=metavar, show_default=False, rich_help_panel="Settings")
+
+
+@app.command()
+@takes_config(LoopConfig, built=False)
+def run(
+    request: tuple[Path | None, dict[str, Any]],
+    *,
+    preset: Annotated[str, setting("default | paper: where the model's settings start.", "NAME")] = "default",
+    change: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="Any setting, such as lr=0.01 or model.width=96; `gmn-train settings` lists them. May be repeated.",
+            metavar="KEY=VALUE",
+            rich_help_panel="Settings",
+        ),
+    ] = None,
+    seeds: Annotated[str | None, setting("Several seeds, such as 0,1,2,3.", "LIST")] = None,
+    splits: Annotated[str | None, setting("Several splits, such as 0-9.", "LIST")] = None,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Train a model from a store. A run that is finished is reported, one that was interrupted goes on."""
+    from gmn_train.display import Display
+    from gmn_train.outcome import report_runs
+    from gmn_train.request import read_request
+    from gmn_train.runs import parse_numbers, start_runs
+
+    file, flags = request
+    wanted = read_request(flags, preset, file, change or [])
+    chosen_seeds = [wanted.seed] if seeds is None else parse_numbers(seeds, "seeds")
+    chosen_splits = [wanted.split] if splits is None else parse_numbers(splits, "splits")
+    with Display.for_person(silent=quiet or json) as display:
+        finished = start_runs(wanted, chosen_seeds, chosen_splits, display)
+    if not quiet:
+        report_runs(finished, as_json=json)
+
+
+@app.command()
+def resume(run: RunPath, *, quiet: Quiet = False, json: Json = False) -> None:
+    """Go on with an interrupted run from its last checkpoint."""
+    from gmn_train.display import Display
+    from gmn_train.outcome import report_runs
+    from gmn_train.request import use_threads
+    from gmn_train.run_folder import RunFolder
+    from gmn_train.runs import resume_run
+
+    use_threads(RunFolder(run).config().threads)
+    with Display.for_person(silent=quiet or json) as display:
+        finished = resume_run(run, display)
+    if not quiet:
+        report_runs([finished], as_json=json)
+
+
+@app.command()
+def evaluate(run: RunPath, *, store: Store = None, json: Json = False) -> None:
+    """The metric on train, val and test at the run's best epoch."""
+    from rich.console import Console
+
+    from gmn_train.export import evaluate_run
+    from gmn_train.outcome import print_json, two_columns
+
+    found = evaluate_run(run, store)
+    if json:
+        print_json(found)
+    else:
+        rows = [(part, f"{found[part]:.4f} {found['metric']}") for part in ("train", "val", "test")]
+        Console().print(two_columns(rows))
+
+
+@app.command()
+def predict(
+    run: RunPath,
+    *,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Where to, .npz or .parquet.")],
+    store: Store = None,
+    embeddings: Annotated[bool, typer.Option("--embeddings", help="Add the items' embeddings.")] = False,
+    json: Json = False,
+) -> None:
+    """Write the run's predictions for every item of a store."""
+    from gmn_train.export import export_predictions
+    from gmn_train.outcome import print_json
+
+    found = export_predictions(run, store, out, embeddings=embeddings)
+    if json:
+        print_json(found)
+    else:
+        print(f"{found['file']}: {found['items']:,} items, {', '.join(found['columns'])}")
+
+
+@app.command()
+def report(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="One run, or several to compare.")],
+    *,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The page; report.html in the run unless given.")
+    ] = None,
+) -> None:
+    """Make one self-contained HTML page of a run, or of several beside each other."""
+    from gmn_train.report import write_report
+
+    print(f"report written to {write_report(runs, out)}")
+
+
+@app.command()
+def settings() -> None:
+    """List every setting that --set and TOML files take, with its default."""
+    from gmn_train.request import print_settings
+
+    print_settings()
+
+
+@app.command()
+def doctor(*, json: Json = False) -> None:
+    """Say what this machine has and what will be used."""
+    from gmn_train.doctor import run_doctor
+
+    run_doctor(as_json=json)
 
 
 def main() -> None:

@@ -19,10 +19,7 @@ def minesweeper(rows: int, columns: int, seed: int) -> tuple[list[list[int]], li
     for row in range(rows):
         for column in range(columns):
             around = [
-                r * columns + c
-                for r in range(rows)
-                for c in range(columns)
-                if max(abs(r - row), abs(c - column)) == 1
+                r * columns + c for r in range(rows) for c in range(columns) if max(abs(r - row), abs(c - column)) == 1
             ]
             neighbours.append(around)
             cell = [0.0] * 7

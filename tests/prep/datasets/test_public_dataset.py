@@ -157,9 +157,7 @@ def test_missing_files_without_network(root, monkeypatch, tmp_path):
         )
     write_arxiv(root)
     (root / "ogb/ogbn_arxiv/split/time/valid.csv.gz").unlink()
-    with pytest.raises(
-        DatasetError, match=r"\(no network\); put split/time/valid\.csv\.gz into .*ogb/ogbn_arxiv"
-    ):
+    with pytest.raises(DatasetError, match=r"\(no network\); put split/time/valid\.csv\.gz into .*ogb/ogbn_arxiv"):
         load("ogbn-arxiv", root)
     with pytest.raises(DatasetError, match="no network"):
         load("ogbn-arxiv", tmp_path / "absent")
@@ -198,18 +196,14 @@ def test_a_download_that_breaks_off_leaves_nothing(root, monkeypatch):
         raise TimeoutError("timed out")
 
     monkeypatch.setattr(heterophilous_graph_dataset, "download_url", download)
-    with pytest.raises(
-        DatasetError, match=r"failed \(TimeoutError: timed out\); put raw/minesweeper\.npz into"
-    ):
+    with pytest.raises(DatasetError, match=r"failed \(TimeoutError: timed out\); put raw/minesweeper\.npz into"):
         load("minesweeper", root)
     assert list(root.iterdir()) == []
 
 
 def test_unreadable_raw_files_are_said_in_one_line(root):
     write_minesweeper(root).write_bytes(b"not a zip file\n")
-    with pytest.raises(
-        DatasetError, match=r"minesweeper: the raw files in .* cannot be read .*; replace"
-    ) as caught:
+    with pytest.raises(DatasetError, match=r"minesweeper: the raw files in .* cannot be read .*; replace") as caught:
         load("minesweeper", root)
     assert "\n" not in str(caught.value)
     arrays = minesweeper_arrays()

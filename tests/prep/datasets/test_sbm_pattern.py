@@ -41,9 +41,7 @@ def test_statistics_of_the_definition():
     assert (graph.task.metric, graph.task.class_weighted) == ("weighted_accuracy", True)
 
 
-@pytest.mark.parametrize(
-    ("graphs", "parts"), [(14, (10, 2, 2)), (140, (100, 20, 20)), (3, (2, 1, 0)), (1, (1, 0, 0))]
-)
+@pytest.mark.parametrize(("graphs", "parts"), [(14, (10, 2, 2)), (140, (100, 20, 20)), (3, (2, 1, 0)), (1, (1, 0, 0))])
 def test_splits_keep_graphs_whole(graphs, parts):
     graph = load_sbm_pattern(DatasetOptions(graphs=graphs))
     of_graph = [set(part) for part in np.split(graph.splits[0], graph.graph_ptr[1:-1])]

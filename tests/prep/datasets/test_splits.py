@@ -14,9 +14,7 @@ def test_items_go_by_their_draw(items, seed, row):
     codes = draw_splits(items, (0.6, 0.2), seed, count=3)[row]
     order = sorted(range(items), key=lambda i: draw(seed, SPLIT, row, i))
     train, val = round(0.6 * items), round(0.8 * items)
-    wanted = (
-        dict.fromkeys(order[:train], 1) | dict.fromkeys(order[train:val], 2) | dict.fromkeys(order[val:], 3)
-    )
+    wanted = dict.fromkeys(order[:train], 1) | dict.fromkeys(order[train:val], 2) | dict.fromkeys(order[val:], 3)
     assert codes.tolist() == [wanted[i] for i in range(items)]
 
 

@@ -68,9 +68,7 @@ def test_list_of_graphs(tmp_path):
 
 def test_uneven_graphs_are_refused(tmp_path):
     edge_index = torch.tensor([[0], [1]])
-    torch.save(
-        [Data(edge_index=edge_index, x=torch.ones(2, 1)), Data(edge_index=edge_index)], tmp_path / "l.pt"
-    )
+    torch.save([Data(edge_index=edge_index, x=torch.ones(2, 1)), Data(edge_index=edge_index)], tmp_path / "l.pt")
     with pytest.raises(DatasetError, match="graph 1 has no x while others do"):
         load(tmp_path / "l.pt")
 

@@ -1,0 +1,45 @@
+"""Reads ahead: inputs of coming steps are made on background threads while the model computes."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Generic, TypeVar
+
+Item = TypeVar("Item")
+Made = TypeVar("Made")
+
+
+class ReadAhead(Generic[Item, Made]):
+    """Iterates over (item, make(item)), in order, with up to `depth` of them made ahead on `threads` threads.
+
+    What is made depends on the item alone, so the number of threads changes no result. `waited` counts the seconds the
+    consumer stood still.
+    """
+
+    def __init__(
+        self, items: Iterable[Item], make: Callable[[Item], Made], *, threads: int = 1, depth: int = 2
+    ) -> None:
+        self._items, self._make = iter(items), make
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="loader")
+        self._ahead: deque[tuple[Item, Future[Made]]] = deque()
+        self._depth = max(depth, threads)
+        self.waited = 0.0
+
+    def __iter__(self) -> Iterator[tuple[Item, Made]]:
+        try:
+            while True:
+                while len(self._ahead) < self._depth:
+                    item = next(self._items, None)
+                    if item is None:
+                        break
+                    self._ahead.append((item, self._pool.submit(self._make, item)))
+                if not self._ahead:
+                    return
+                item, future = self._ahead.popleft()
+                begun = time.perf_counter()
+                made = future.result()
+                self.waited += time.perf_counter() - begun
+                yield item, made
+        finally:
+            self._pool.shutdown(wait=False, cancel_futures=True)

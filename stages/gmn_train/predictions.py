@@ -1,0 +1,63 @@
+"""Scores of a model for the items of a store."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from gmn_pipeline.types import Array, FloatArray
+from gmn_train.batches import Step
+from gmn_train.loader import ReadAhead
+from gmn_train.model.gmn import GMN
+from gmn_train.model.inputs import to_device
+from gmn_train.session import Session
+
+DRAW_EPOCH = 1 << 40
+"""Epoch number of the first draw beyond training's, for averaging over several."""
+
+
+def predict_parts(session: Session, model: GMN, parts: Sequence[str]) -> dict[str, tuple[FloatArray, Array]]:
+    """By part, (scores (items, outputs), labels) of its items. In `full` mode one pass serves all parts."""
+    found = {}
+    shared = predict_items(session, model, session.evaluation_steps()) if session.mode == "full" else None
+    for part in parts:
+        wanted = session.items[part]
+        items, scores = shared[:2] if shared else predict_items(session, model, session.evaluation_steps(part))[:2]
+        rows = np.isin(items, wanted)
+        assert session.graph.y is not None
+        found[part] = (scores[rows], session.graph.y[items[rows]])
+    return found
+
+
+def predict_items(
+    session: Session, model: GMN, steps: list[Step], *, embeddings: bool = False
+) -> tuple[Array, FloatArray, FloatArray | None]:
+    """(items (R,), scores (R, outputs), embeddings (R, width) or None), averaged over `eval_draws` draws."""
+    draws = session.config.eval_draws
+    total: FloatArray | None = None
+    for draw in range(draws):
+        epoch = None if draws == 1 else DRAW_EPOCH + draw
+        items, scores, hidden = _one_draw(session, model, steps, epoch, embeddings)
+        total = scores if total is None else total + scores
+    assert total is not None
+    return items, total / draws, hidden
+
+
+def _one_draw(
+    session: Session, model: GMN, steps: list[Step], epoch: int | None, embeddings: bool
+) -> tuple[Array, FloatArray, FloatArray | None]:
+    device = next(model.parameters()).device
+    model.eval()
+    items, scores, hidden = [], [], []
+    with torch.inference_mode():
+        for _, loaded in ReadAhead(
+            steps, lambda step: session.load(step, epoch), threads=session.config.loader_threads
+        ):
+            inputs = loaded.inputs if device.type == "cpu" else to_device(loaded.inputs, device)
+            outputs = model(inputs)
+            items.append(loaded.items)
+            scores.append(outputs.logits.float().cpu().numpy())
+            if embeddings:
+                hidden.append(outputs.embeddings.float().cpu().numpy())
+    joined = np.concatenate(hidden) if embeddings else None
+    return np.concatenate(items), np.concatenate(scores), joined
