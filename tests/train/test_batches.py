@@ -1,0 +1,59 @@
+"""Plans of epochs: every item once, reproducible, and near each other in the store where it is large."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gmn_train.batches import SHUFFLE_WINDOW, keyed_shuffle, plan_epoch, split_items
+from gmn_train.loader import ReadAhead
+
+
+@given(count=st.integers(0, 200), size=st.integers(1, 50), seed=st.integers(0, 9), blocks=st.integers(0, 150))
+def test_an_epoch_has_every_item_once(count: int, size: int, seed: int, blocks: int) -> None:
+    items = np.flatnonzero(np.random.default_rng(seed).random(count * 2) < 0.5)
+    block_ptr = None if blocks == 0 else np.linspace(0, count * 2, blocks + 1).astype(int)
+    steps = plan_epoch(items, size, seed, 3, block_ptr=block_ptr)
+    assert sorted(np.concatenate([s.items for s in steps]).tolist() if steps else []) == items.tolist()
+    assert [s.number for s in steps] == list(range(len(steps)))
+    assert all(len(s.items) == size for s in steps[:-1])
+    again = plan_epoch(items, size, seed, 3, block_ptr=block_ptr)
+    assert all(np.array_equal(a.items, b.items) for a, b in zip(steps, again, strict=True))
+
+
+def test_epochs_and_seeds_differ() -> None:
+    items = np.arange(1000)
+    orders = {tuple(keyed_shuffle(items, seed, epoch)) for seed in range(3) for epoch in range(3)}
+    assert len(orders) == 9
+
+
+def test_large_stores_are_read_window_by_window() -> None:
+    block_ptr = np.arange(0, 100_001, 100)
+    steps = plan_epoch(np.arange(100_000), 200, 0, 0, block_ptr=block_ptr)
+    per_window = SHUFFLE_WINDOW * 100 // 200
+    touched = {int(b) for s in steps[:per_window] for b in np.asarray(s.items) // 100}
+    assert len(touched) == SHUFFLE_WINDOW
+    assert len({int(b) for b in np.asarray(steps[0].items) // 100}) > 20  # well mixed within the window
+
+
+def test_split_items() -> None:
+    splits = np.array([[1, 2, 3, 0], [3, 1, 1, 2]])
+    assert split_items(splits, 1, 1, 4).tolist() == [1, 2]
+    assert split_items(None, 0, 1, 4).tolist() == [0, 1, 2, 3]
+
+
+def test_read_ahead_keeps_order_and_passes_errors_on() -> None:
+    for threads in (1, 3):
+        made = list(ReadAhead(range(1, 20), lambda i: i * i, threads=threads))
+        assert made == [(i, i * i) for i in range(1, 20)]
+
+    def fail(i: int) -> int:
+        if i == 3:
+            raise ValueError("three")
+        return i
+
+    seen = []
+    with pytest.raises(ValueError, match="three"):
+        for item, _ in ReadAhead(range(1, 9), fail):
+            seen.append(item)
+    assert seen == [1, 2]
