@@ -7,17 +7,17 @@ dropout included, because its mask is keyed by node.
 """
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear, softplus
-from torch.utils.checkpoint import checkpoint
 
 from gmn_pipeline.store.settings import TokenSettings
 from gmn_train.model.bimamba import BiMamba
 from gmn_train.model.conv import conv_rows
-from gmn_train.model.token_chunks import TokenChunk
+from gmn_train.model.recompute import run_chunks
+from gmn_train.model.token_chunks import TokenChunk, chunk_sizes
 from gmn_train.model.token_marks import TokenMarks
 
 Readout = Literal["last", "mean", "both-ends"]
@@ -59,13 +59,11 @@ class TokenBlock(nn.Module):
         prepared = self.encoder.prepare(h, edge_states)  # type: ignore[operator]
         if len(chunks) == 1:
             return self.encode_nodes(chunks[0], key, *prepared)
-        # Nothing inside draws from torch's generator, so its state need not be kept.
-        options: dict[str, Any] = {"use_reentrant": False, "preserve_rng_state": False}
-        parts = [
-            checkpoint(lambda i, *p: self.encode_nodes(chunks[i], key, *p), i, *prepared, **options)
-            for i in range(len(chunks))
-        ]
-        return torch.cat(parts) if parts else h[:0]
+        if len(chunks) == 0:
+            return h[:0]
+        sizes = chunk_sizes(chunks)
+        parameters = [p for p in self.parameters() if p.requires_grad]
+        return run_chunks(lambda i, *p: self.encode_nodes(chunks[i], key, *p), sizes, prepared, parameters)
 
     def encode_nodes(self, chunk: TokenChunk, key: int, *prepared: Tensor) -> Tensor:
         """A chunk's nodes, (B, d)."""

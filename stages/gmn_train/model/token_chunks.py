@@ -108,21 +108,26 @@ class TokenChunk:
         )
 
 
+def chunk_sizes(chunks: Sequence[TokenChunk]) -> Sequence[int]:
+    """Nodes of each chunk, without loading any."""
+    return chunks.sizes if isinstance(chunks, LazyChunks) else [len(chunk) for chunk in chunks]
+
+
 class LazyChunks(Sequence[TokenChunk]):
     """Chunks that `load(number)` makes each time they are asked for, the same each time; the last one stays in memory.
 
     So a whole graph's tokens are used in bounded memory, and the backward pass reads a chunk again.
     """
 
-    def __init__(self, count: int, load: Callable[[int], TokenChunk]) -> None:
-        self._count, self._load = count, load
+    def __init__(self, sizes: Sequence[int], load: Callable[[int], TokenChunk]) -> None:
+        self.sizes, self._load = sizes, load
         self._held: tuple[int, TokenChunk] | None = None
 
     def __len__(self) -> int:
-        return self._count
+        return len(self.sizes)
 
     def __getitem__(self, number):  # type: ignore[no-untyped-def]
-        if not 0 <= number < self._count:
+        if not 0 <= number < len(self.sizes):
             raise IndexError(number)  # also ends iteration
         held = self._held
         if held is None or held[0] != number:
@@ -130,7 +135,7 @@ class LazyChunks(Sequence[TokenChunk]):
         return held[1]
 
     def __iter__(self) -> Iterator[TokenChunk]:
-        return (self[i] for i in range(self._count))
+        return (self[i] for i in range(len(self.sizes)))
 
 
 def move(record: Any, device: torch.device | str) -> Any:

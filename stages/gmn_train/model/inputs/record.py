@@ -15,7 +15,7 @@ from gmn_pipeline.store.settings import TokenSettings
 from gmn_train.model.branches import Neighbourhood
 from gmn_train.model.node_layer import NodeOrder
 from gmn_train.model.scan.checks import check_finite
-from gmn_train.model.token_chunks import LazyChunks, TokenChunk, move
+from gmn_train.model.token_chunks import LazyChunks, TokenChunk, chunk_sizes, move
 
 
 @dataclass(frozen=True)
@@ -101,5 +101,5 @@ def to_device(inputs: ModelInputs, device: torch.device | str) -> ModelInputs:
     chunks = inputs.tokens
     object.__setattr__(moved, "near", near)
     object.__setattr__(moved, "order", NodeOrder(inputs.order.rows.to(device), inputs.order.graph_ptr))
-    object.__setattr__(moved, "tokens", LazyChunks(len(chunks), lambda i: chunks[i].to(device)))
+    object.__setattr__(moved, "tokens", LazyChunks(chunk_sizes(chunks), lambda i: chunks[i].to(device)))
     return moved  # type: ignore[no-any-return]

@@ -67,8 +67,9 @@ def whole_inputs(
 
     tokens: Sequence[TokenChunk] = ()
     if source.reads_tokens and len(ids):
-        count = -(-len(ids) // step)
-        tokens = tuple(load(i) for i in range(count)) if keep_tokens else LazyChunks(count, load)
+        sizes_of_chunks = [min(step, len(ids) - first) for first in range(0, len(ids), step)]
+        lazy = LazyChunks(sizes_of_chunks, load)
+        tokens = tuple(lazy) if keep_tokens else lazy
     return ModelInputs(
         settings=source.view.settings,
         node_ids=torch.from_numpy(ids),

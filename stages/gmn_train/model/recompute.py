@@ -1,0 +1,64 @@
+"""Run a function chunk by chunk in bounded memory, computing each chunk again for its gradient.
+
+What `torch.utils.checkpoint` does, but outputs go to one buffer and gradients to one per input. With a checkpoint per
+chunk, the chunks' small outputs settle in the holes that large activations leave behind, and the heap grows with
+every chunk though nothing leaks: to 12.5 GB for a random graph of 169,343 nodes at tokens 8/4/2, in chunks of 4,096.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def run_chunks(
+    run: Callable[..., Tensor], sizes: Sequence[int], inputs: Sequence[Tensor], parameters: Sequence[Tensor]
+) -> Tensor:
+    """Concatenate run(i, *inputs), of sizes[i] rows each, for every chunk i; gradients reach inputs and parameters.
+
+    `run` must give the same result when called again and use no other tensor that needs a gradient.
+    """
+    out: Tensor = ChunkedRun.apply(run, sizes, len(inputs), *inputs, *parameters)  # type: ignore[no-untyped-call]
+    return out
+
+
+class ChunkedRun(torch.autograd.Function):
+    """See the module."""
+
+    @staticmethod
+    def forward(ctx: Any, run: Callable[..., Tensor], sizes: Sequence[int], count: int, *tensors: Tensor) -> Tensor:
+        out, at = tensors[0].new_empty(0), 0
+        for i, size in enumerate(sizes):
+            part = run(i, *tensors[:count])  # (size, d)
+            if i == 0:
+                out = part.new_empty(sum(sizes), part.shape[1])
+            out[at : at + size] = part
+            at += size
+        device = tensors[0].device.type
+        ctx.autocast = {"enabled": torch.is_autocast_enabled(device), "dtype": torch.get_autocast_dtype(device)}
+        ctx.save_for_backward(*tensors)
+        ctx.plan = (run, sizes, count)
+        return out
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad_out: Tensor) -> tuple[Tensor | None, ...]:
+        run, sizes, count = ctx.plan
+        saved = ctx.saved_tensors
+        inputs = [x.detach().requires_grad_(x.requires_grad) for x in saved[:count]]
+        wanted = [x for x in (*inputs, *saved[count:]) if x.requires_grad]
+        totals: list[Tensor | None] = [None] * len(wanted)
+        at = 0
+        for i, size in enumerate(sizes):
+            with torch.enable_grad(), torch.autocast(grad_out.device.type, **ctx.autocast):
+                part = run(i, *inputs)
+            grads = torch.autograd.grad(part, wanted, grad_out[at : at + size], allow_unused=True)
+            at += size
+            for k, grad in enumerate(grads):
+                if grad is not None:
+                    total = totals[k]
+                    totals[k] = grad if total is None else total.add_(grad)
+            del part, grads, grad  # or this chunk's last tensors would still be there beside the next chunk's
+        found = iter(totals)
+        return None, None, None, *(next(found) if x.requires_grad else None for x in (*inputs, *saved[count:]))
