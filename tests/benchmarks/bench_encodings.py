@@ -2,6 +2,8 @@
 
 import math
 import os
+import time
+import warnings
 from functools import cache
 
 import numpy as np
@@ -9,7 +11,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import eigsh
 
 from gmn_pipeline import Graph
-from gmn_prep.encodings import laplacian_encoding, random_walk_encoding
+from gmn_prep.encodings import RandomWalkEncoding, laplacian_encoding, random_walk_encoding
 from gmn_prep.orderings import LEVELS, compute_ordering
 from tests.benchmarks.timing import Row, best_seconds, data_root, side_by_side
 
@@ -27,7 +29,7 @@ def lines() -> list[str]:
     if graph is None:
         return ["ogbn-arxiv is not under GMN_DATA_ROOT/ogb/ogbn_arxiv: its encodings were not measured"]
     residual = laplacian_encoding(graph, 8, threads=THREADS).residuals.max()
-    stderr = random_walk_encoding(graph, 16, threads=THREADS).stderr
+    stderr = _arxiv_walks()[1].stderr
     assert stderr is not None
     return [
         f"LapPE K=8 on ogbn-arxiv: largest residual {residual:.1e}",
@@ -35,11 +37,27 @@ def lines() -> list[str]:
     ]
 
 
+@cache
+def _arxiv_walks() -> tuple[float, RandomWalkEncoding]:
+    """Seconds of the faster of two runs, and what it found."""
+    graph = _arxiv()
+    assert graph is not None
+    random_walk_encoding(_grid(4), 16, mode="estimate")  # compiles
+    best, found = math.inf, None
+    for _ in range(2):
+        begun = time.perf_counter()
+        found = random_walk_encoding(graph, 16, threads=THREADS)
+        best = min(best, time.perf_counter() - begun)
+    assert found is not None
+    return best, found
+
+
 def _grid_rows() -> list[Row]:
     from torch_geometric.transforms import AddLaplacianEigenvectorPE, AddRandomWalkPE
 
     graph = _grid(100)
     data = graph.to_pyg()
+    warnings.filterwarnings("ignore", "Sparse", UserWarning)  # PyG's, about torch's sparse tensors
     walk = side_by_side(
         lambda: random_walk_encoding(graph, 16, mode="exact", threads=THREADS),
         lambda: AddRandomWalkPE(16)(data.clone()),
@@ -62,12 +80,11 @@ def _arxiv_rows() -> list[Row]:
         return []
     matrix = _normalised(graph)
     laplacian = side_by_side(
-        lambda: laplacian_encoding(graph, 8, threads=THREADS), lambda: eigsh(matrix, k=9, which="LA", tol=1e-4)
+        lambda: laplacian_encoding(graph, 8, threads=THREADS), lambda: eigsh(matrix, k=9, which="LA", tol=1e-4), times=2
     )
-    walk = best_seconds(lambda: random_walk_encoding(graph, 16, threads=THREADS), times=2)
     found = [
         Row("LapPE K=8, ogbn-arxiv", "Chebyshev-Krylov, 1e-4", "scipy eigsh, other end, 1e-4", *laplacian),
-        Row("RWSE K=16, ogbn-arxiv", "sampled rows", "none: PyG is out of memory at K=2", walk, math.nan),
+        Row("RWSE K=16, ogbn-arxiv", "sampled rows", "none: PyG is out of memory at K=2", _arxiv_walks()[0], math.nan),
     ]
     for name in LEVELS:
         seconds = best_seconds(lambda name=name: compute_ordering(graph, name))  # type: ignore[misc]
