@@ -80,11 +80,11 @@ def _is_usage_error(error: Exception) -> bool:
     return callable(getattr(error, "show", None)) and hasattr(error, "exit_code")
 
 
-def takes_config(config_class: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def takes_config(config_class: type, *, built: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Turn `command(config, *, extra options)` into a command with one option per field of `config_class`.
 
     Options not given fall back to `--config FILE`, then to the defaults. A field of tuple type takes values separated
-    by commas.
+    by commas. built: False hands the command (file, flags) instead of a config, where building one needs more.
     """
     hints = get_type_hints(config_class)
     items = {f.name: f for f in fields(config_class)}
@@ -96,7 +96,7 @@ def takes_config(config_class: type) -> Callable[[Callable[..., Any]], Callable[
             file = given.pop("config")
             extra = {p.name: given.pop(p.name) for p in own}
             flags = {name: _parse(hints[name], value) for name, value in given.items() if value is not None}
-            return command(load_config(config_class, file, flags), **extra)
+            return command(load_config(config_class, file, flags) if built else (file, flags), **extra)
 
         file_option = typer.Option("--config", help="TOML file with any of these settings; flags win.", metavar="PATH")
         parameters = [_option(item, hints[name]) for name, item in items.items()]

@@ -39,6 +39,8 @@ class Purpose(IntEnum):
     REPEATS = 7  # epoch, node, level: which stored repeats, in which order
     SIGN_FLIP = 8  # epoch, graph, column: Laplacian eigenvectors
     SPLIT = 9  # split, item: random splits of a user's own data
+    WEIGHTS = 10  # a model's first weights: seeds torch's own generator
+    DROPOUT = 11  # epoch, step: seeds torch's own generator for one training step
 
 
 @njit(inline="always")

@@ -52,8 +52,7 @@ def test_read_ahead_keeps_order_and_passes_errors_on() -> None:
             raise ValueError("three")
         return i
 
-    seen = []
+    ahead = iter(ReadAhead(range(1, 9), fail))
+    assert [next(ahead), next(ahead)] == [(1, 1), (2, 2)]
     with pytest.raises(ValueError, match="three"):
-        for item, _ in ReadAhead(range(1, 9), fail):
-            seen.append(item)
-    assert seen == [1, 2]
+        next(ahead)
