@@ -3,11 +3,12 @@ VENV ?= .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
 DEMO := data/demo
+DEMO_EPOCHS ?= 40
 
 .PHONY: demo test lint format bench clean help
 
 help:
-	@echo "make demo   generate a graph, tokenize it, look at the store"
+	@echo "make demo   the whole story: generate, tokenize, train, predict, report"
 	@echo "make test   lint, types and all tests"
 	@echo "make bench  every speed claim, ours beside its peer"
 	@echo "make format sort imports and format the sources"
@@ -26,14 +27,16 @@ $(VENV)/.bench: $(VENV)/.ready
 
 demo: $(VENV)/.ready
 	@mkdir -p $(DEMO)
-	@echo "== tokenize a generated Minesweeper grid of 10,000 nodes"
-	$(BIN)/gmn-prep tokenize --dataset minesweeper-grid --m 4 --M 4 --s 2 --lap-pe 8 --rwse 16 --ordering degree,pagerank --out $(DEMO)/grid.zarr
-	@echo "== look into the store"
-	$(BIN)/gmn-prep inspect $(DEMO)/grid.zarr
-	@echo "== draw the tokens of node 5050"
+	@echo "== tokenize a generated Minesweeper grid of 10,000 cells"
+	$(BIN)/gmn-prep tokenize --dataset minesweeper-grid --m 2 --M 8 --s 1 --out $(DEMO)/grid.zarr
+	@echo "== draw the tokens of one cell, check every byte"
 	$(BIN)/gmn-prep inspect $(DEMO)/grid.zarr --node 5050 --png $(DEMO)/tokens.png
-	@echo "== check every byte"
 	$(BIN)/gmn-prep verify $(DEMO)/grid.zarr
+	@echo "== train: where are the mines?"
+	$(BIN)/gmn-train run --store $(DEMO)/grid.zarr --epochs $(DEMO_EPOCHS) --lr 0.01 --set model.node_layers=3 --set model.width=32 --run-dir $(DEMO)/run
+	@echo "== predict, and write the report"
+	$(BIN)/gmn-train predict $(DEMO)/run --out $(DEMO)/predictions.parquet --embeddings
+	$(BIN)/gmn-train report $(DEMO)/run --out $(DEMO)/report.html
 
 lint: $(VENV)/.ready
 	@echo "== ruff and mypy"

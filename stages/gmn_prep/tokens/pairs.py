@@ -1,7 +1,7 @@
 """Each linked pair of nodes once, kept at its end of lower degree.
 
 Finding the edges among a set of nodes then costs the sum of these short lists. Hubs, which walks visit most, keep few
-pairs: on ogbn-arxiv the mean list of a visited node shrinks from 470 neighbours to 14.
+pairs: on ogbn-arxiv at 8/4/2 the mean list of a visited node shrinks from 211 neighbours to 11.
 """
 
 from dataclasses import dataclass
