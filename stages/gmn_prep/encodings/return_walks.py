@@ -7,8 +7,8 @@ x, x' of the row give <x_j, x'_j> and <x_j, x'_j+1>, unbiased for P^2j(v, v) and
 are averaged, and the spread over replicas gives the standard error.
 
 In this scaling hubs do no harm: a sampled entry has s <= tau and variance <= s tau, so the variance of a pair is at
-most a few tau^2 <s_j, s_j>, and <s_j, s_j> <= <s_1, s_1>, which is known exactly and sets each node's tau. On
-ogbn-arxiv a node takes some 800 particle steps for K=16; plain returning walks would need p(1-p)/0.005^2, up to 10,000
+most a few tau^2 <s_j, s_j>, which falls with j: the last <s_j, s_j> known exactly sets each node's tau. On
+ogbn-arxiv a node takes some 1,000 particle steps for K=16; plain returning walks would need p(1-p)/0.005^2, up to 10,000
 walks of 16 steps.
 """
 
@@ -20,14 +20,14 @@ from gmn_prep.encodings.replica_pairs import pair_mean
 
 REPLICAS = 8
 """Independent replicas of each row. Fewer and finer replicas estimate better; 8 leave 7 degrees of freedom."""
-COARSENESS, LARGEST_TAU = 16.0, 0.1
-"""The pilot has tau = COARSENESS * target / sqrt(P^2(v, v)), at most 2 LARGEST_TAU; later draws at most LARGEST_TAU."""
+COARSENESS, LARGEST_TAU = 1.25, 0.1
+"""A node's tau is COARSENESS * target / sqrt(its last exact even probability), at most LARGEST_TAU."""
 SHARE = 0.25
-"""The draw that counts takes the tau at which, by the pilot, the largest error is this share of the target."""
+"""A node drawn again takes the tau at which, by its last draw, the largest error is this share of the target."""
 PREFIX_SLOTS = 1024
 """A row is expanded exactly, once for all replicas, while a step reads at most this many slots (the first always)."""
 ROUNDS = 6
-"""Draws that a node may take, the pilot included."""
+"""Draws that a node may take."""
 
 
 @njit(cache=True, nogil=True)
@@ -36,9 +36,8 @@ def return_estimates(indptr, indices, names, inverse_root, running, key, target,
 
     out, error: (n, k). inverse_root: (n,) degree^-1/2. running: (slots,) sums of inverse_root over a row's neighbours
     up to each slot. Draws are keyed (names[v], replica + 8 round, step), so a node's result is its own alone.
-    A pilot only sets tau and is thrown away: keeping draws because their error looks small would keep low estimates,
-    for the two go together. The draw after it counts; just where its error is still above `target` (1 node in 100 on
-    ogbn-arxiv) another, finer one takes its place. That selection lowers the mean estimate by up to 4e-5.
+    A node whose error is above `target` all the same is drawn afresh, finer. Low estimates come with low errors, so
+    this choice lowers the mean estimate, by at most 1e-4 on scale-free graphs; tau is fine enough to make it rare.
     """
     n, k, R = inverse_root.size, out.shape[1], REPLICAS
     place, old_place = np.full(n, -1, np.int32), np.full(n, -1, np.int32)
@@ -50,18 +49,14 @@ def return_estimates(indptr, indices, names, inverse_root, running, key, target,
             out[start, :] = 1.0  # a walk from an isolated node stays there
             error[start, :] = 0.0
             continue
-        second = 0.0
-        for slot in range(indptr[start], indptr[start + 1]):
-            second += (inverse_root[start] * inverse_root[indices[slot]]) ** 2
-        tau = min(2 * LARGEST_TAU, COARSENESS * target / np.sqrt(second))
+        tau = LARGEST_TAU
         node_key = child_key(key, np.uint64(names[start]))
         for turn in range(ROUNDS):
             nodes[0], values[0, :], count = start, 1.0, 1
             old_place[start] = 0
             exact, top = True, 0.0
-            for j in range(
-                (k + 1) // 2
-            ):  # level j is in nodes, values, old_place; level j+1 goes into grown, sums, place
+            # Level j is in nodes, values and old_place; level j+1 goes into grown, sums and place.
+            for j in range((k + 1) // 2):
                 exact = exact and (j == 0 or _slots(indptr, nodes, count) <= PREFIX_SLOTS)
                 if exact:
                     grown, sums, found = _expand(
@@ -70,6 +65,8 @@ def return_estimates(indptr, indices, names, inverse_root, running, key, target,
                     odd, even = _join_exact(values, old_place, grown, sums, found)
                     odd_error, even_error = 0.0, 0.0
                 else:
+                    if turn == 0 and top == 0.0:
+                        tau = min(LARGEST_TAU, COARSENESS * target / np.sqrt(out[start, 2 * j - 1]))
                     for r in range(R):
                         draw = child_key(child_key(node_key, np.uint64(turn * R + r)), np.uint64(j))
                         ahead[r] = tau * unit_float(draw)
@@ -95,7 +92,7 @@ def return_estimates(indptr, indices, names, inverse_root, running, key, target,
             for i in range(count):
                 old_place[nodes[i]] = -1
             worst = error[start, :].max()
-            if worst == 0.0 or (turn > 0 and worst <= target):
+            if worst <= target:
                 break
             tau = min(LARGEST_TAU, tau * SHARE * target / worst)
 
