@@ -1,0 +1,32 @@
+"""`gmn-train report`: one self-contained HTML page of a run, or of several beside each other."""
+
+import os
+from pathlib import Path
+
+from gmn_pipeline.errors import TrainError
+
+__all__ = ["write_report"]
+
+
+def write_report(runs: list[Path], out: Path | None) -> Path:
+    """Write the page and return where it is: `out`, or report.html in the run or the folder that holds all runs.
+
+    A folder of runs stands for all of them. Raises TrainError where a path is no run, a run has measured nothing yet,
+    or the page cannot be written.
+    """
+    from gmn_train.report.facts import find_runs, read_run, short_names
+    from gmn_train.report.page import make_page
+
+    paths = find_runs(runs)
+    facts = [read_run(path, name) for path, name in zip(paths, short_names(paths), strict=True)]
+    page = make_page(facts)
+    if out is None:
+        out = (paths[0] if len(paths) == 1 else Path(os.path.commonpath(paths))) / "report.html"
+    aside = out.with_name(out.name + ".part")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        aside.write_text(page, encoding="utf-8")
+        aside.replace(out)
+    except OSError as error:
+        raise TrainError(f"cannot write {out}: {error.strerror or error}; choose another --out") from None
+    return out

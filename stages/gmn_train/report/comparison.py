@@ -1,0 +1,67 @@
+"""Several runs beside each other: which settings differ, and the spread over seeds and splits of the same settings."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gmn_train.report.facts import RunFacts
+from gmn_train.run_folder import NOT_IN_NAME
+from gmn_train.runs import Finished, average_runs
+
+LONGEST_LABEL = 60
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs of the same settings on the same store; they differ in seed and split only."""
+
+    label: str
+    runs: list[RunFacts]
+    spread: dict[str, dict[str, float]]
+    """Of the test metric of finished runs: over `runs`, `seeds` and `splits`, each count, mean and std."""
+
+
+def group_runs(runs: Sequence[RunFacts]) -> list[Group]:
+    """Groups in the order of their first runs."""
+    found: dict[str, list[RunFacts]] = {}
+    for run in runs:
+        found.setdefault(repr(_content(run)), []).append(run)
+    labels = _labels([members[0] for members in found.values()])
+    return [Group(label, members, _spread(members)) for label, members in zip(labels, found.values(), strict=True)]
+
+
+def _content(run: RunFacts) -> dict[str, Any]:
+    """What tells groups apart."""
+    settings = {key: value for key, value in run.settings.items() if key not in NOT_IN_NAME}
+    return {**settings, "store": run.fingerprint or run.settings["store"]}
+
+
+def _spread(runs: list[RunFacts]) -> dict[str, dict[str, float]]:
+    done = [Finished(run.path, run.summary) for run in runs if run.summary is not None]
+    return average_runs(done) if done else {}
+
+
+def _labels(firsts: list[RunFacts]) -> list[str]:
+    """What is special about each group: `token_blocks=none`; its letter alone where that would be too long."""
+    letters = [chr(65 + i) if i < 26 else str(i + 1) for i in range(len(firsts))]
+    differing = [key for key in differing_settings(firsts) if key not in NOT_IN_NAME or key == "store"]
+    labels = []
+    for letter, run in zip(letters, firsts, strict=True):
+        text = ", ".join(f"{key.removeprefix('model.')}={setting_text(run.settings[key])}" for key in differing)
+        labels.append(f"{letter}: {text}" if text and len(text) <= LONGEST_LABEL else letter)
+    return labels
+
+
+def differing_settings(runs: Sequence[RunFacts]) -> list[str]:
+    """The names of settings that are not the same in all runs; a run's folder is its name already."""
+    names = [key for key in dict.fromkeys(key for run in runs for key in run.settings) if key != "run_dir"]
+    return [name for name in names if len({repr(run.settings.get(name)) for run in runs}) > 1]
+
+
+def setting_text(value: Any) -> str:
+    """A setting as a person writes it."""
+    if value is None:
+        return "auto"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return ", ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)

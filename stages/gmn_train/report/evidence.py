@@ -1,0 +1,116 @@
+"""What only the store and the best checkpoint can say: predictions, and what the token scans select."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from gmn_pipeline.errors import GmnError
+from gmn_pipeline.store.reader import TokenStore
+from gmn_pipeline.task import Task
+from gmn_pipeline.types import Array, FloatArray
+from gmn_train.export import open_best
+from gmn_train.metrics import evaluate_metric
+from gmn_train.model.config import ModelConfig
+from gmn_train.model.gmn import GMN
+from gmn_train.model.inputs import to_device
+from gmn_train.predictions import predict_parts
+from gmn_train.session import Session
+
+EXPLAIN_STEPS = 16
+"""Batches the mean Δ is taken over: a mean over thousands of items, without a second pass over a large dataset."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Measured now, from the best checkpoint."""
+
+    task: Task
+    parts: dict[str, tuple[FloatArray, Array]]
+    """val and test: scores (items, outputs) and labels."""
+    metrics: dict[str, float]
+    deltas: FloatArray | None
+    """(token scans, m+1) mean Δ by level; None for a model without token blocks."""
+    scans: list[str]
+    """Where each of them stands."""
+    fingerprint: str
+    facts: dict[str, str]
+    """Of the store, for people."""
+    parameters: int
+
+
+def gather_evidence(run: Path, store: Path, fingerprint: str | None) -> Evidence | str:
+    """The evidence, or one sentence that says why there is none.
+
+    fingerprint: of the store the run was trained from, if known; another store's predictions would mislead.
+    """
+    if not store.exists():
+        where = "" if store.is_absolute() else " seen from this folder; make the page where the run was started"
+        return f"the store {store.name} is not there{where}."
+    try:
+        now = TokenStore.open(store).fingerprint
+        if fingerprint is not None and now != fingerprint:
+            return f"the store {store.name} is another one now (fingerprint {now[:12]}, was {fingerprint[:12]})."
+        session, model = open_best(run)
+        parts = predict_parts(session, model, ("val", "test"))
+        metrics = {part: evaluate_metric(session.task, *found) for part, found in parts.items()}
+        deltas = mean_deltas(session, model)
+    except GmnError as error:
+        return f"{error}."
+    return Evidence(
+        session.task,
+        parts,
+        metrics,
+        deltas,
+        [] if deltas is None else scan_names(session.config.model),
+        now,
+        store_facts(session),
+        sum(p.numel() for p in model.parameters()),
+    )
+
+
+@torch.inference_mode()
+def mean_deltas(session: Session, model: GMN) -> FloatArray | None:
+    """Mean Δ that each level's tokens receive, (token scans, m+1), over the test items (val if there are none)."""
+    if model.input_block is None and not model.blocks:
+        return None
+    device = next(model.parameters()).device
+    total, weight = np.zeros(0), 0
+    for step in session.evaluation_steps("test" if len(session.items["test"]) else "val")[:EXPLAIN_STEPS]:
+        inputs = session.load(step, None).inputs
+        found = model.eval()(inputs if device.type == "cpu" else to_device(inputs, device), explain=True).level_deltas
+        if found is not None:
+            total = found.cpu().numpy() * inputs.targets + (total if weight else 0)
+            weight += inputs.targets
+    return total / weight if weight else None
+
+
+def scan_names(config: ModelConfig) -> list[str]:
+    """Where each row of `level_deltas` comes from, in its order."""
+    places = ["input"] if config.reads_input_tokens else [f"after layer {i}" for i in config.blocks_after]
+    if config.token_layers == 1:
+        return places
+    return [f"{place}, scan {i + 1}" for place in places for i in range(config.token_layers)]
+
+
+def store_facts(session: Session) -> dict[str, str]:
+    """What the store holds and what the run used of it."""
+    manifest, used, task = session.store.manifest, session.view.settings, session.task
+    g, t = manifest.graph, manifest.tokens
+    count = {"multiclass": "classes", "multilabel": "labels", "regression": "targets"}.get(task.kind)
+    named = [str(v) if k in ("name", "dataset") else f"{k} {v}" for k, v in manifest.dataset.items()]
+    facts = {
+        "store": session.config.store.name,
+        "dataset": ", ".join(named) or "unnamed",
+        "fingerprint": session.store.fingerprint,
+        "task": f"{task.level}, {task.kind}" + (f", {task.classes} {count}" if count else ""),
+        "graph": (f"{g.graphs:,} graphs, " if g.many else "") + f"{g.nodes:,} nodes, {g.edges:,} edges",
+        "items": ", ".join(f"{len(items):,} {part}" for part, items in session.items.items()),
+        "tokens": f"m={used.m} M={used.M} s={used.s}, {t.walk} walks",
+        "encodings": ", ".join(manifest.encodings) or "none",
+        "mode": session.mode,
+    }
+    if (used.m, used.M, used.s) != (t.m, t.M, t.s):
+        facts["tokens"] += f" (of m={t.m} M={t.M} s={t.s} in the store)"
+    return facts

@@ -1,0 +1,129 @@
+"""How good the predictions are, drawn as each kind of task is judged."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from sklearn import metrics as sk
+
+from gmn_pipeline.types import Array, FloatArray
+from gmn_train.metrics import predicted_classes
+from gmn_train.report.evidence import Evidence
+from gmn_train.report.figures import Line, draw_matrix, draw_rates, evenly
+from gmn_train.report.svg import GRID, SERIES, drawing
+
+VAL, TEST = SERIES[0], SERIES[1]
+MOST_POINTS = 2000
+"""Of a scatter plot."""
+MOST_LABELS = 30
+"""Of a bar chart."""
+MOST_TARGETS = 8
+"""Scatter plots of a regression task."""
+
+Figures = list[tuple[str, str]]
+"""Titles and SVG."""
+
+
+def task_figures(name: str, evidence: Evidence) -> Figures:
+    """The figures of one run; `name` tells them from another run's."""
+    task = evidence.task
+    parts = {part: found for part, found in evidence.parts.items() if len(found[1])}
+    if task.kind == "regression":
+        return _scatters(name, parts, task.classes)
+    if task.kind == "multilabel":
+        return [
+            (f"Average precision by label, {part}", draw_labels(f"{name}: labels, {part}", label_precisions(*found)))
+            for part, found in parts.items()
+        ]
+    figures = binary_curves(name, [(p, c, *parts[p]) for p, c in (("val", VAL), ("test", TEST)) if p in parts])
+    for part, (scores, y) in reversed(parts.items()):
+        svg = draw_confusion(f"{name}: confusion, {part}", predicted_classes(task, scores), y, task.classes)
+        where = ", threshold 0.5" if task.kind == "binary" else ""
+        figures.append((f"Confusion matrix, {part}{where}", svg))
+    return figures if task.kind == "binary" else figures[-len(parts) :]
+
+
+def binary_curves(name: str, series: Sequence[tuple[str | None, str, Array, Array]]) -> Figures:
+    """ROC and precision-recall curves of (label, colour, scores, y), those with both classes."""
+    roc, pr = [], []
+    for label, colour, scores, y in series:
+        known = y >= 0
+        if scores.shape[1] > 1 or len(np.unique(y[known])) < 2:
+            continue
+        false, true, _ = sk.roc_curve(y[known], scores[known, 0])
+        precision, recall, _ = sk.precision_recall_curve(y[known], scores[known, 0], drop_intermediate=True)
+        area = f"{label}, area {sk.auc(false, true):.3f}" if label else None
+        average = f"{label}, AP {sk.average_precision_score(y[known], scores[known, 0]):.3f}" if label else None
+        roc.append(Line(false, true, colour, area))
+        pr.append(Line(recall[:-1], precision[:-1], colour, average))  # the last point, (0, 1), is no threshold's
+    if not roc:
+        return []
+    rates = ("false positive rate", "true positive rate")
+    return [
+        ("ROC curve", draw_rates(f"{name}: ROC curve", *rates, roc, chance=True)),
+        ("Precision and recall", draw_rates(f"{name}: precision", "recall", "precision", pr, chance=False)),
+    ]
+
+
+def draw_confusion(title: str, predicted: Array, y: Array, classes: int) -> str:
+    """True classes by predicted ones, shaded by the share of each true class."""
+    known = y >= 0
+    counts = sk.confusion_matrix(y[known], predicted[known], labels=np.arange(classes))
+    names = [str(i) for i in range(classes)]
+    share = counts / np.maximum(counts.sum(1, keepdims=True), 1)
+    words = {"xlabel": "predicted class", "ylabel": "true class"}
+    return draw_matrix(title, counts, share, names, names, form=",", **words)
+
+
+def label_precisions(scores: Array, y: Array) -> FloatArray:
+    """(labels,) average precision of each; NaN where its known items are all alike."""
+    found = np.full(y.shape[1], np.nan)
+    for label in range(y.shape[1]):
+        known = ~np.isnan(y[:, label])
+        if len(np.unique(y[known, label])) == 2:
+            found[label] = sk.average_precision_score(y[known, label], scores[known, label])
+    return found
+
+
+def draw_labels(title: str, values: FloatArray) -> str:
+    """Average precision by label, best first; of many, the best and the worst."""
+    order = np.argsort(-values, kind="stable")  # NaN last
+    order = order[: int((~np.isnan(values)).sum())]
+    if len(order) > MOST_LABELS:
+        order = np.concatenate([order[: MOST_LABELS // 2], order[-MOST_LABELS // 2 :]])
+    with drawing(title, height=max(1.6, 0.8 + 0.17 * len(order))) as canvas:
+        ax = canvas.axes
+        ax.barh(np.arange(len(order)), values[order], color=SERIES[0], height=0.7)
+        ax.set_yticks(np.arange(len(order)), [f"label {i}" for i in order], fontsize=8)
+        ax.set(xlabel="average precision", xlim=(0, 1))
+        ax.invert_yaxis()
+        ax.grid(False, axis="y")
+    return canvas.svg
+
+
+def _scatters(name: str, parts: dict[str, tuple[FloatArray, Array]], targets: int) -> Figures:
+    figures = []
+    for target in range(min(targets, MOST_TARGETS)):
+        series = [
+            (part, TEST if part == "test" else VAL, y.reshape(len(y), -1)[:, target], scores[:, target])
+            for part, (scores, y) in parts.items()
+        ]
+        what = f"Predicted against true{f', target {target}' if targets > 1 else ''}"
+        figures.append((what, draw_scatter(f"{name}: {what}", series)))
+    return figures
+
+
+def draw_scatter(title: str, parts: Sequence[tuple[str, str, Array, Array]]) -> str:
+    """Predicted against true values; parts: (label, colour, true, predicted)."""
+    with drawing(title) as canvas:
+        ax = canvas.axes
+        for label, colour, true, predicted in parts:
+            known = np.flatnonzero(~np.isnan(true))
+            kept = known[evenly(len(known), MOST_POINTS)]
+            # Points are one picture inside the SVG: as shapes, thousands of them would outweigh the page.
+            ax.scatter(true[kept], predicted[kept], s=9, alpha=0.5, color=colour, label=label, lw=0, rasterized=True)
+        low = min(ax.get_xlim()[0], ax.get_ylim()[0])
+        high = max(ax.get_xlim()[1], ax.get_ylim()[1])
+        ax.plot([low, high], [low, high], "--", color=GRID, linewidth=1)
+        ax.set(xlabel="true", ylabel="predicted")
+        ax.legend()
+    return canvas.svg
