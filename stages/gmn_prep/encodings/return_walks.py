@@ -8,8 +8,8 @@ are averaged, and the spread over replicas gives the standard error.
 
 In this scaling hubs do no harm: a sampled entry has s <= tau and variance <= s tau, so the variance of a pair is at
 most a few tau^2 <s_j, s_j>, which falls with j: the last <s_j, s_j> known exactly sets each node's tau. On
-ogbn-arxiv a node takes some 1,000 particle steps for K=16; plain returning walks would need p(1-p)/0.005^2, up to 10,000
-walks of 16 steps.
+ogbn-arxiv a node takes some 1,000 particle steps for K=16; plain returning walks would need p(1-p)/0.005^2, up to
+10,000 walks of 16 steps.
 """
 
 import numpy as np
