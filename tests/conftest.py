@@ -1,6 +1,9 @@
 """What all tests share."""
 
 import os
+
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # as the command sets it, before torch is imported
+
 from pathlib import Path
 
 import pytest

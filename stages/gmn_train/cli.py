@@ -1,5 +1,6 @@
 """The command `gmn-train`. Each command parses, calls one function, reports; heavy imports wait until one runs."""
 
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -139,4 +140,7 @@ def doctor(*, json: Json = False) -> None:
 
 
 def main() -> None:
+    # OpenMP threads that spin while they wait take the cores from our kernels' threads and from the loader: three times
+    # the seconds per epoch on two busy cores. Must be said before torch is imported.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     run_app(app)

@@ -163,7 +163,7 @@ def test_chunks_give_the_gradients_of_one_pass(tmp_path: Path) -> None:
     assert found[0].keys() == found[1].keys()
     largest = max(grad.abs().max() for grad in found[0].values())
     for name, grad in found[0].items():  # a bias before a batch norm has no gradient but rounding
-        scale = grad.abs().max().clamp(min=1e-4 * largest)
+        scale = grad.abs().max().clamp(min=1e-3 * largest)
         assert (found[1][name] - grad).abs().max() <= 2e-4 * scale, name
 
 

@@ -1,13 +1,14 @@
 """`gatedgcn`: gated message passing (Bresson & Laurent 2017) on the induced subgraph, the paper's own example."""
 
 from torch import Tensor, nn
-from torch_geometric.nn import ResGatedGraphConv
 
 from gmn_train.model.encoders.messages import MessageEncoder
 
 
 def gated_convolution(width: int, edge_features: bool) -> nn.Module:
     """PyG's layer of that name, `GatedGraphConv`, is another model (a GRU); this one is GatedGCN."""
+    from torch_geometric.nn import ResGatedGraphConv  # two seconds of import that other models need not wait for
+
     convolution: nn.Module = ResGatedGraphConv(width, width, edge_dim=width if edge_features else None)
     return convolution
 

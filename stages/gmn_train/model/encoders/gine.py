@@ -1,13 +1,14 @@
 """`gine`: GIN with edge features (Hu et al. 2020) on the induced subgraph."""
 
 from torch import Tensor, nn
-from torch_geometric.nn import GINEConv
 
 from gmn_train.model.encoders.messages import MessageEncoder
 
 
 def gine_convolution(width: int, edge_features: bool) -> nn.Module:  # noqa: ARG001 - zeros stand in where there are none
     """MLP(x + Σ ReLU(x_neighbour + edge))."""
+    from torch_geometric.nn import GINEConv
+
     convolution: nn.Module = GINEConv(nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width)))
     return convolution
 
