@@ -98,9 +98,7 @@ def load_dataset(name_or_path: str, options: DatasetOptions) -> LoadedDataset:
     graph = dataset.load(options)
     said = []
     if options.nodes is not None and graph.num_nodes != options.nodes:
-        said.append(
-            f"{dataset.name} has {graph.num_nodes:,} nodes, the nearest it comes to {options.nodes:,}"
-        )
+        said.append(f"{dataset.name} has {graph.num_nodes:,} nodes, the nearest it comes to {options.nodes:,}")
     if options.directed and not graph.directed:
         said.append(f"{dataset.name} has no directed edges; --directed changes nothing")
     return LoadedDataset(store_name(name_or_path), graph, tuple(said))
@@ -166,7 +164,5 @@ def _find(name_or_path: str, options: DatasetOptions) -> Dataset | Path:
     for name in ("nodes", "graphs", "task", "metric", "classes", "node_table"):
         if getattr(options, name) is not None and name not in dataset.takes:
             takers = ", ".join(line.name for line in _LINES if name in line.takes) or "files of your own"
-            raise DatasetError(
-                f"--{name.replace('_', '-')} does not apply to {dataset.name}, only to {takers}"
-            )
+            raise DatasetError(f"--{name.replace('_', '-')} does not apply to {dataset.name}, only to {takers}")
     return dataset

@@ -80,9 +80,7 @@ def _look_up(column: Any, ids: Any, path: Path, table: Path) -> Array:
     try:
         rows = pc.index_in(column.cast(ids.type), value_set=ids)
     except pa.ArrowInvalid as error:
-        raise DatasetError(
-            f"{path.name} and {table.name} name nodes by different types of id ({error})"
-        ) from error
+        raise DatasetError(f"{path.name} and {table.name} name nodes by different types of id ({error})") from error
     if rows.null_count:
         stranger = column.filter(pc.is_null(rows))[0].as_py()
         raise DatasetError(f"{path.name} names node {stranger!r}, which {table.name} does not list")

@@ -31,9 +31,7 @@ def read_table(path: Path) -> dict[str, Any]:
             delimiter = "\t" if path.suffix == ".tsv" else ","
             table = csv.read_csv(path, parse_options=csv.ParseOptions(delimiter=delimiter))
     except (pa.ArrowInvalid, OSError) as error:
-        raise DatasetError(
-            f"{path.name} cannot be read as a table ({' '.join(str(error).split())})"
-        ) from error
+        raise DatasetError(f"{path.name} cannot be read as a table ({' '.join(str(error).split())})") from error
     return {name: table.column(name).combine_chunks() for name in table.column_names}
 
 
@@ -88,12 +86,8 @@ def stack_numbers(columns: dict[str, Any], path: Path) -> Array:
     out = []
     for name, column in columns.items():
         if not (
-            pa.types.is_integer(column.type)
-            or pa.types.is_floating(column.type)
-            or pa.types.is_boolean(column.type)
+            pa.types.is_integer(column.type) or pa.types.is_floating(column.type) or pa.types.is_boolean(column.type)
         ):
-            raise DatasetError(
-                f"column '{name}' of {path.name} is not of numbers; encode it as numbers or drop it"
-            )
+            raise DatasetError(f"column '{name}' of {path.name} is not of numbers; encode it as numbers or drop it")
         out.append(column.cast(pa.float32(), safe=False).to_numpy(zero_copy_only=False))
     return np.stack(out, axis=1)

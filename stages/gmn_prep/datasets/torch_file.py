@@ -27,9 +27,7 @@ def read_torch(path: Path, _options: DatasetOptions) -> dict[str, Any]:
         values = [graph.get(key) for graph in graphs]
         absent = [i for i, value in enumerate(values) if value is None]
         if absent:
-            raise DatasetError(
-                f"{path.name}: graph {absent[0]} has no {key} while others do; all or none must"
-            )
+            raise DatasetError(f"{path.name}: graph {absent[0]} has no {key} while others do; all or none must")
         if key in SCALARS:
             arrays[key] = values[0]
         elif key == "edge_index":
@@ -57,15 +55,11 @@ def _load(path: Path) -> list[dict[str, Any]]:
             "torch.save(data.to_dict(), path)"
         ) from error
     except Exception as error:  # what is no such file at all fails in as many ways as bytes can be wrong
-        raise DatasetError(
-            f"{path.name} is not a file saved by torch ({' '.join(str(error).split())})"
-        ) from error
+        raise DatasetError(f"{path.name} is not a file saved by torch ({' '.join(str(error).split())})") from error
     items = list(content) if isinstance(content, (list, tuple)) else [content]
     if not items or not all(isinstance(item, (Data, dict)) for item in items):
         kinds = ", ".join(sorted({type(item).__name__ for item in items})) or "nothing"
-        raise DatasetError(
-            f"{path.name} holds {kinds}; it must hold a PyG Data, a list of them, or dicts of tensors"
-        )
+        raise DatasetError(f"{path.name} holds {kinds}; it must hold a PyG Data, a list of them, or dicts of tensors")
     return [_arrays(item if isinstance(item, dict) else item.to_dict()) for item in items]
 
 

@@ -55,6 +55,4 @@ def check_user_file(path: Path, options: DatasetOptions) -> None:
         if getattr(options, name) is not None:
             raise DatasetError(f"--{name} sets the size of a generated dataset; {path.name} has its own")
     if options.node_table is not None and path.suffix not in TABLE_SUFFIXES:
-        raise DatasetError(
-            f"--node-table goes with a table of edges ({', '.join(TABLE_SUFFIXES)}), not {path.name}"
-        )
+        raise DatasetError(f"--node-table goes with a table of edges ({', '.join(TABLE_SUFFIXES)}), not {path.name}")

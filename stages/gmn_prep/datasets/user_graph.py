@@ -23,9 +23,7 @@ KEYS = (*EDGES, *FIELDS, *SCALARS)
 SHARES = (0.6, 0.2)
 
 
-def graph_from_arrays(
-    arrays: dict[str, Any], options: DatasetOptions, path: Path
-) -> tuple[Graph, tuple[str, ...]]:
+def graph_from_arrays(arrays: dict[str, Any], options: DatasetOptions, path: Path) -> tuple[Graph, tuple[str, ...]]:
     """The graph and what the user should know about its making. Raises DatasetError that names the file."""
     try:
         return _build(arrays, options)
@@ -89,9 +87,7 @@ def _edge_rows(arrays: dict[str, Any]) -> tuple[Array, int | None]:
         found = ", ".join(key for key in EDGES if key in arrays) or "none of them"
         raise DatasetError(f"found {found}; give edges as edge_index, as edges, or as indptr and indices")
     if "indptr" in arrays:
-        rows = Graph(
-            arrays["indptr"], arrays["indices"], directed=True
-        )  # checks the pointers before they are used
+        rows = Graph(arrays["indptr"], arrays["indices"], directed=True)  # checks the pointers before they are used
         return np.stack([rows.slot_sources, rows.indices], axis=1), nodes or rows.num_nodes
     edges = np.asarray(arrays[forms[0]])
     wanted = (2, "E") if forms[0] == "edge_index" else ("E", 2)
