@@ -19,7 +19,7 @@ Mode = Literal["auto", "exact", "estimate"]
 MODES = ("auto", "exact", "estimate")
 
 EXACT_SLOTS = 4_000_000_000
-"""`auto` computes exactly if that reads at most this many slots: about 10 s on one core."""
+"""`auto` computes exactly if that reads at most this many slots (a grid's 54M took 0.1 s on 2 cores)."""
 PROBED_ROWS = 256
 """Rows whose work is counted to estimate that of all."""
 

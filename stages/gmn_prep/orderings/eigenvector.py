@@ -48,7 +48,7 @@ def iterate_components(indptr, indices, nodes, pointer, score):  # type: ignore[
     """Fill `score`; component c is nodes[pointer[c] .. pointer[c+1]].
 
     x_t+1 = (A + I) x_t - momentum x_t-1, with the momentum a little below (largest eigenvalue / 2)^2, estimated anew
-    every CYCLE steps: on long, thin graphs plain power iteration takes some 20 times as many steps.
+    every CYCLE steps: plain power iteration is far from converged on long, thin graphs after 1,000 steps.
     """
     new, previous = np.empty(score.size), np.empty(score.size)
     for c in range(pointer.size - 1):
