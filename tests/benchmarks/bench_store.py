@@ -17,7 +17,7 @@ from gmn_prep.tokens.tokenizer import Tokenizer
 from tests.benchmarks.timing import Row, side_by_side
 
 SETTINGS = TokenSettings(8, 4, 2)
-BATCH = 1024
+BATCH, SHUFFLED = 1024, 128
 
 RANDOM_READER = """
 import resource, sys, time
@@ -48,29 +48,28 @@ def write_grid_store(path: Path, nodes: int) -> TokenStore:
     return TokenStore.open(path)
 
 
-def gather_row(folder: Path) -> Row:
-    """A batch of consecutive nodes, which is kind to zarr: it reads one slice per array."""
+def gather_rows(folder: Path) -> list[Row]:
+    """Batches as a trainer reads them, shuffled, and consecutive nodes, which is kindest to zarr."""
     store = write_grid_store(folder / "small.zarr", 40_000)
     view, length = store.view(), SETTINGS.sequence_length
     group = zarr.open_group(str(store.path), mode="r")["tokens/b00000"]
     arrays = {name: group[name] for name in ("nodes", "node_ptr", "edges", "edge_ptr", "walks")}
-    starts = iter(np.random.default_rng(0).integers(0, 8000, 1000).tolist())
+    rng = np.random.default_rng(0)
 
-    def ours() -> None:
-        first = next(starts)
-        view.gather(np.arange(first, first + BATCH))
-
-    def peer() -> None:
-        first = next(starts)
-        tokens = slice(first * length, (first + BATCH) * length + 1)
+    def read_slices(first: int, count: int) -> None:
+        tokens = slice(first * length, (first + count) * length + 1)
         node_ptr, edge_ptr = arrays["node_ptr"][tokens], arrays["edge_ptr"][tokens]
         arrays["nodes"][node_ptr[0] : node_ptr[-1]]
         arrays["edges"][edge_ptr[0] : edge_ptr[-1]]
-        arrays["walks"][first : first + BATCH]
+        arrays["walks"][first : first + count]
 
-    return Row(
-        f"tokens of {BATCH:,} nodes from a mapped store", "view.gather", "zarr slices", *side_by_side(ours, peer, 5)
-    )
+    shuffled = rng.integers(0, 8000, SHUFFLED)
+    apart = side_by_side(lambda: view.gather(shuffled), lambda: [read_slices(int(v), 1) for v in shuffled])
+    together = side_by_side(lambda: view.gather(np.arange(99, 99 + BATCH)), lambda: read_slices(99, BATCH), 5)
+    return [
+        Row(f"tokens of {SHUFFLED} shuffled nodes from a mapped store", "view.gather", "zarr slices", *apart),
+        Row(f"tokens of {BATCH:,} consecutive nodes", "view.gather", "zarr slices", *together),
+    ]
 
 
 def memory_line(folder: Path) -> str:
@@ -79,14 +78,14 @@ def memory_line(folder: Path) -> str:
     command = [sys.executable, "-c", RANDOM_READER, str(store.path)]
     opened, seconds, peak = map(float, subprocess.run(command, capture_output=True, check=True).stdout.split())
     return (
-        f"random reading of a {size / 1e9:.2f} GB raw store: opened in {opened * 1e3:.0f} ms, {200 * 1024 / seconds:,.0f} "
-        f"nodes/s, peak resident memory {peak / 1e6:.0f} MB in all"
+        f"random reading of a {size / 1e9:.2f} GB raw store: opened in {opened * 1e3:.0f} ms, "
+        f"{200 * 1024 / seconds:,.0f} nodes/s, peak resident memory {peak / 1e6:.0f} MB in all"
     )
 
 
 def rows() -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
-        return [gather_row(Path(folder))]
+        return gather_rows(Path(folder))
 
 
 def lines() -> list[str]:
