@@ -128,6 +128,12 @@ def test_progress_rises_to_the_number_of_nodes() -> None:
     assert heard[-1] == (676, 676)
 
 
+def test_two_directed_edges_are_not_read_sideways() -> None:
+    """An edge array of shape (2, 2) is rows of (source, target): two slots once came out transposed."""
+    graph = Graph.from_edges(np.array([[0, 1], [0, 2]]), 3, directed=True)
+    check_against_dense(graph, 2, laplacian_encoding(graph, 2), tolerance=2e-6)
+
+
 def test_k_must_be_positive() -> None:
     with pytest.raises(ConfigError, match="at least 1"):
         laplacian_encoding(from_networkx(nx.path_graph(4)), 0)

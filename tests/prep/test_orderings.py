@@ -86,6 +86,13 @@ def test_grid_ranks_follow_its_symmetry() -> None:
     assert compute_ordering(graph, "eigenvector").ranks.reshape(7, 7).argmax() == 24
 
 
+def test_two_directed_edges_are_not_read_sideways() -> None:
+    """An edge array of shape (2, 2) is rows of (source, target): two slots once came out transposed."""
+    graph = Graph.from_edges(np.array([[0, 1], [0, 2]]), 4, directed=True)
+    assert np.array_equal(k_core_levels(graph), [1, 1, 1, 0])
+    np.testing.assert_allclose(eigenvector_centrality(graph), twins.eigenvector_scores(graph), atol=1e-6)
+
+
 def test_unknown_name_is_refused_with_the_nearest() -> None:
     with pytest.raises(ConfigError, match="did you mean 'pagerank'"):
         compute_ordering(Graph.from_edges(np.array([[0, 1]]), 2), "page-rank")

@@ -75,7 +75,7 @@ def laplacian_encoding(
 def _undirected(graph: Graph) -> Graph:
     if not graph.directed:
         return graph
-    edges = np.stack([graph.slot_sources, graph.indices])
+    edges = np.stack([graph.slot_sources, graph.indices], axis=1)
     return Graph.from_edges(edges, graph.num_nodes, keep_self_loops=True, graph_ptr=graph.graph_ptr)
 
 

@@ -30,7 +30,7 @@ def eigenvector_centrality(graph: Graph) -> FloatArray:
     the entries change by 1e-8 on average, or after 1,000 steps.
     """
     if graph.directed:
-        edges = np.stack([graph.slot_sources, graph.indices])
+        edges = np.stack([graph.slot_sources, graph.indices], axis=1)
         graph = Graph.from_edges(edges, graph.num_nodes, keep_self_loops=True)
     n = graph.num_nodes
     ones = np.ones(graph.num_slots, dtype=np.int8)

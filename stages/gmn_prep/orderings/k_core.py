@@ -14,7 +14,7 @@ def k_core_levels(graph: Graph) -> Array:
     """(n,) core numbers of the simple undirected graph beneath: no directions, self-loops or repeats."""
     loops = bool(np.any(graph.slot_sources == graph.indices))
     if graph.directed or loops or not graph.is_simple:
-        graph = Graph.from_edges(np.stack([graph.slot_sources, graph.indices]), graph.num_nodes)
+        graph = Graph.from_edges(np.stack([graph.slot_sources, graph.indices], axis=1), graph.num_nodes)
     core = graph.degrees.copy()
     peel(graph.indptr, graph.indices, core)
     return core
