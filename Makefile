@@ -46,7 +46,7 @@ lint: $(VENV)/.ready
 
 test: lint
 	@echo "== tests"
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile
 
 format: $(VENV)/.ready
 	$(BIN)/ruff check --fix .

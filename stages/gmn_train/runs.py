@@ -41,7 +41,8 @@ def start_runs(config: TrainConfig, seeds: Sequence[int], splits: Sequence[int],
 
 
 def _start(config: TrainConfig, folder: RunFolder, display: Display) -> Finished:
-    from gmn_train.train import train
+    from gmn_train.session import Session
+    from gmn_train.train import choose_device, train
 
     if (folder.path / "config.toml").exists() and not config.force:
         before = folder.config()
@@ -52,6 +53,8 @@ def _start(config: TrainConfig, folder: RunFolder, display: Display) -> Finished
             return Finished(folder.path, summary, found=True)
         display.say(f"{folder.path} was interrupted; going on from its last checkpoint")
     else:
+        choose_device(config.device)
+        Session(config)  # a mistake is told before anything is written
         folder.create(config)
     try:
         return Finished(folder.path, train(config, folder, display))

@@ -163,6 +163,7 @@ def test_a_mistake_gets_one_clear_line(folder: Path, arguments: tuple, message: 
     assert message in done.stderr
     assert len([line for line in done.stderr.splitlines() if line.startswith("error:")]) == 1
     assert "Traceback" not in done.stderr
+    assert not (folder / "mistake").exists()
 
 
 def test_no_room_while_saving_keeps_the_last_good_checkpoint(folder: Path) -> None:
