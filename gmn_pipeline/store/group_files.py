@@ -18,7 +18,8 @@ import numpy as np
 import xxhash
 
 from gmn_pipeline.errors import StoreCorruptError, StoreError
-from gmn_pipeline.store.schema import ArraySpec
+from gmn_pipeline.store.manifest import ATTRIBUTE
+from gmn_pipeline.store.schema import ArraySpec, BlockFacts
 from gmn_pipeline.store.settings import Codec
 from gmn_pipeline.types import Array
 
@@ -134,6 +135,17 @@ def read_attributes(folder: Path) -> dict[str, Any]:
     """The attributes of a group; StoreCorruptError where there is no readable group."""
     attributes = _document(folder, "group").get("attributes")
     return attributes if isinstance(attributes, dict) else {}
+
+
+def read_block_facts(folder: Path) -> BlockFacts:
+    """The counts a block carries; StoreCorruptError where they are unreadable."""
+    try:
+        facts = BlockFacts(**read_attributes(folder)[ATTRIBUTE])
+    except (KeyError, TypeError):
+        facts = None
+    if facts is None or not all(isinstance(count, int) and count >= 0 for count in vars(facts).values()):
+        raise StoreCorruptError(f"{folder}/zarr.json: the block's counts are unreadable; restore or rebuild it")
+    return facts
 
 
 def _document(folder: Path, kind: str) -> dict[str, Any]:

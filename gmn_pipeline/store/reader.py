@@ -12,8 +12,8 @@ import numpy as np
 
 from gmn_pipeline.errors import GraphError, StoreCorruptError, StoreError, StoreUnfinishedError, nearest
 from gmn_pipeline.graph import Graph
-from gmn_pipeline.store.group_files import OpenArray, open_array, read_attributes
-from gmn_pipeline.store.manifest import ATTRIBUTE, Manifest
+from gmn_pipeline.store.group_files import OpenArray, open_array, read_attributes, read_block_facts
+from gmn_pipeline.store.manifest import Manifest
 from gmn_pipeline.store.schema import BlockFacts, block_name, block_specs, fixed_groups
 from gmn_pipeline.store.settings import TokenSettings
 from gmn_pipeline.types import Array, IntArray
@@ -186,13 +186,7 @@ class TokenStore:
 
     def _open_block(self, number: int) -> Block:
         folder = self.path / "tokens" / block_name(number)
-        try:
-            facts = BlockFacts(**read_attributes(folder)[ATTRIBUTE])
-            numbers_ok = all(isinstance(v, int) and v >= 0 for v in vars(facts).values())
-        except (KeyError, TypeError):
-            numbers_ok = False
-        if not numbers_ok:
-            raise StoreCorruptError(f"{folder}/zarr.json: the block's counts are unreadable; restore or rebuild it")
+        facts = read_block_facts(folder)
         first, end = self.block_ptr[number : number + 2]
         if (facts.first_node, facts.nodes) != (first, end - first):
             raise StoreCorruptError(f"{folder}/zarr.json: says nodes from {facts.first_node}, expected from {first}")

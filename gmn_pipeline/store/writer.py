@@ -11,7 +11,7 @@ from filelock import FileLock, Timeout
 from gmn_pipeline.errors import StoreBusyError, StoreClashError, StoreError
 from gmn_pipeline.graph import Graph
 from gmn_pipeline.store.blocks import plan_blocks
-from gmn_pipeline.store.group_files import CHECKSUMS, GroupWriter, open_array, read_attributes
+from gmn_pipeline.store.group_files import CHECKSUMS, GroupWriter, open_array, read_attributes, read_block_facts
 from gmn_pipeline.store.manifest import ATTRIBUTE, GraphFacts, Manifest, Scalar, digest_of
 from gmn_pipeline.store.schema import ArraySpec, BlockFacts, block_name, block_specs, fixed_groups
 from gmn_pipeline.store.settings import Codec, TokenSettings
@@ -209,9 +209,9 @@ def collect_digests(path: Path, manifest: Manifest) -> tuple[dict[str, str], lis
     digests = {group: group_digest(read_attributes(path / group)) for group in fixed_groups(manifest)}
     blocks, facts = [], []
     for number in range(manifest.blocks):
-        attributes = read_attributes(path / "tokens" / block_name(number))
-        blocks.append(group_digest(attributes))
-        facts.append(BlockFacts(**attributes[ATTRIBUTE]))
+        folder = path / "tokens" / block_name(number)
+        blocks.append(group_digest(read_attributes(folder)))
+        facts.append(read_block_facts(folder))
     digests["tokens"] = digest_of(blocks)
     return digests, facts
 

@@ -126,9 +126,11 @@ class RunFolder:
 @contextmanager
 def _writing(path: Path) -> Iterator[None]:
     """Turn a full disk or a missing permission into one clear line; what was saved before is still there."""
+    from safetensors import SafetensorError
+
     try:
         yield
-    except (OSError, RuntimeError) as error:  # torch raises RuntimeError when a write fails
+    except (OSError, RuntimeError, SafetensorError) as error:  # torch raises RuntimeError when a write fails
         if isinstance(error, RuntimeError) and "write" not in str(error) and "file" not in str(error):
             raise
         reason = getattr(error, "strerror", None) or str(error).splitlines()[0]

@@ -48,6 +48,7 @@ class Session:
         self.view = self.store.view(config.m, config.M, config.s)
         self.source = InputSource(self.view, config.model, seed=config.seed)
         self.graph = self.source.graph
+        _ = self.source.facts, self.source.ranks  # an encoding or ordering that is not there is told now
         task = self.graph.task
         if task is None or (need_labels and self.graph.y is None):
             raise TrainError(f"{config.store} has no labels; tokenize a dataset with labels and a task to train on")
