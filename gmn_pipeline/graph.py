@@ -20,6 +20,10 @@ TRAIN, VAL, TEST = 1, 2, 3
 INT32_MAX = int(np.iinfo(np.int32).max)
 
 
+_ROWS_AT_A_TIME = 1 << 18
+"""Rows looked at together where all at once would need as much memory as the graph."""
+
+
 def id_dtype(count: int) -> np.dtype[Any]:
     """The type of ids below `count`: int32 until that does not suffice, then int64."""
     return np.dtype(np.int32 if count <= INT32_MAX else np.int64)
@@ -153,7 +157,11 @@ class Graph:
         """Edges as people count them: an undirected edge is one."""
         if self.directed:
             return self.num_slots
-        loops = int(np.count_nonzero(self.slot_sources == self.indices))
+        loops = 0
+        for first in range(0, self.num_nodes, _ROWS_AT_A_TIME):
+            rows = self.indptr[first : first + _ROWS_AT_A_TIME + 1]
+            sources = np.repeat(np.arange(first, first + rows.size - 1), np.diff(rows))
+            loops += int(np.count_nonzero(sources == self.indices[rows[0] : rows[-1]]))
         return (self.num_slots + loops) // 2
 
     @property
