@@ -15,7 +15,7 @@ from gmn_pipeline import TokenStore
 from tests.end_to_end.commands import command, run, tree
 
 GRID = ("tokenize", "--dataset", "minesweeper-grid", "--nodes", 2500, "--m", 4, "--M", 3, "--s", 2)
-FULL = (*GRID, "--lap-pe", 4, "--rwse", 8, "--ordering", "degree,pagerank", "--block-size", 100)
+FULL = (*GRID, "--lap-pe", 4, "--rwse", 8, "--ordering", "degree,pagerank", "--block-size", 40)
 
 
 @pytest.fixture(scope="module")

@@ -58,7 +58,7 @@ def test_killed_ten_times_in_the_middle_it_ends_with_the_same_weights(folder: Pa
         "--store",
         "rings.zarr",
         "--epochs",
-        12,
+        30,
         *SMALL,
         "--set",
         "batch_size=4",
@@ -88,7 +88,7 @@ def test_killed_ten_times_in_the_middle_it_ends_with_the_same_weights(folder: Pa
     import torch
 
     states = [torch.load(folder / name / "checkpoints" / "last.pt", weights_only=True) for name in ("whole", "killed")]
-    assert states[0]["progress"]["epoch"] == states[1]["progress"]["epoch"] == 12
+    assert states[0]["progress"]["epoch"] == states[1]["progress"]["epoch"] == 30
     for key, tensor in states[0]["model"].items():
         assert torch.equal(tensor, states[1]["model"][key]), key
 
