@@ -1,19 +1,14 @@
 """What the commands print when they are done."""
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.table import Table
 
+from gmn_pipeline.output import print_json, two_columns
 from gmn_prep.datasets import DATASETS
 
 if TYPE_CHECKING:
     from gmn_prep.tokenize import Outcome
-
-
-def print_json(value: Any) -> None:
-    print(json.dumps(value, indent=2))
 
 
 def size_text(count: float) -> str:
@@ -22,16 +17,6 @@ def size_text(count: float) -> str:
         if count >= limit:
             return f"{count / limit:.2f} {unit}"
     return f"{count:.0f} B"
-
-
-def two_columns(title: str, rows: list[tuple[str, str]], name_style: str = "dim") -> Table:
-    """A small table of names and values that folds long values instead of cutting them."""
-    table = Table(title=title or None, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
-    table.add_column(style=name_style, no_wrap=True)
-    table.add_column(overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    return table
 
 
 def report_outcome(outcome: "Outcome", seconds: dict[str, float], *, as_json: bool) -> None:

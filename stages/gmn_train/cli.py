@@ -78,15 +78,15 @@ def evaluate(run: RunPath, *, store: Store = None, json: Json = False) -> None:
     """The metric on train, val and test at the run's best epoch."""
     from rich.console import Console
 
+    from gmn_pipeline.output import print_json, two_columns
     from gmn_train.export import evaluate_run
-    from gmn_train.outcome import print_json, two_columns
 
     found = evaluate_run(run, store)
     if json:
         print_json(found)
     else:
         rows = [(part, f"{found[part]:.4f} {found['metric']}") for part in ("train", "val", "test")]
-        Console().print(two_columns(rows))
+        Console().print(two_columns("", rows))
 
 
 @app.command()
@@ -99,8 +99,8 @@ def predict(
     json: Json = False,
 ) -> None:
     """Write the run's predictions for every item of a store."""
+    from gmn_pipeline.output import print_json
     from gmn_train.export import export_predictions
-    from gmn_train.outcome import print_json
 
     found = export_predictions(run, store, out, embeddings=embeddings)
     if json:

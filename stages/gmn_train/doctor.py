@@ -24,10 +24,10 @@ def run_doctor(as_json: bool) -> None:
         return
     from rich.console import Console
 
-    from gmn_train.outcome import two_columns
+    from gmn_pipeline.output import two_columns
 
     console = Console()
-    console.print(two_columns(rows_of(found)))
+    console.print(two_columns("", rows_of(found)))
     for advice in found["advice"]:
         console.print(f"• {advice}", style="yellow", markup=False)
 

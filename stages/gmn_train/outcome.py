@@ -1,25 +1,12 @@
 """What `gmn-train` prints when it is done."""
 
-import json
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from gmn_pipeline.output import print_json, two_columns
 from gmn_train.runs import Finished, average_runs
-
-
-def print_json(value: Any) -> None:
-    print(json.dumps(value, indent=2))
-
-
-def two_columns(rows: list[tuple[str, str]]) -> Table:
-    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    return table
 
 
 def report_runs(runs: list[Finished], *, as_json: bool) -> None:
@@ -62,4 +49,4 @@ def _report_one(run: Finished, console: Console) -> None:
         ("model", f"{s['parameters']:,} parameters, mode {s['mode']}"),
         ("next", f"gmn-train report {run.path}"),
     ]
-    console.print(two_columns(rows))
+    console.print(two_columns("", rows))

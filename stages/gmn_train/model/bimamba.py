@@ -53,7 +53,8 @@ class MambaBranch(nn.Module):
     def forward(self, x: Tensor, seq_ptr: Tensor, backend: str, only: Tensor | None = None) -> Tensor:
         """Gated outputs for normalised rows x (T, d): all of them (T, E), or the rows `only` (K, E)."""
         u = conv_rows(self.in_proj(x), self.conv_weight, self.conv_bias, seq_ptr, self.reverse)  # (T, E)
-        # A plain product: `linear` would multiply (E, T) by (T, rank) for the weight's gradient, 14 times slower.
+        # A plain product: with `linear` the weight's gradient is (E, T) times (T, rank), and both projections forward
+        # and backward take 40 ms instead of 19 at 90,000 rows.
         dt = self.dt_down(u) @ self.dt_up.weight.T.contiguous()  # (T, E), before bias and softplus
         BC = self.state_proj(u)  # (T, 2N)
         A = -torch.exp(self.A_log)  # (E, N)

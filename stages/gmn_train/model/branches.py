@@ -1,8 +1,7 @@
 """The MPNN branch beside a node layer's scan, by name: `gcn`, `gatedgcn`, `gine`.
 
-`gcn` is one product with D^-1/2 (A + I) D^-1/2. PyG's own GCNConv takes 24 ms (CSR; 65 ms with an edge index) for
-forward and backward on a 100 x 100 grid at width 64, nearly all of it transposing the matrix again for every gradient;
-with the transpose made once it takes 3 ms.
+`gcn` is one product with D^-1/2 (A + I) D^-1/2, whose transpose is kept for the gradient: 6.2 ms forward and backward
+on Minesweeper at width 64, PyG's GCNConv (cached, edge index) 13.8 ms.
 """
 
 import warnings

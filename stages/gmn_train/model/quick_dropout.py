@@ -1,6 +1,6 @@
 """Dropout with a cheap mask: one byte of a 64-bit draw per entry, so probabilities are multiples of 1/256.
 
-At (10000, 64): 0.6 ms, torch's own 3 ms, nearly all of it in drawing the mask one entry at a time.
+At (10000, 64) on two threads: 1.6 ms, torch's own 5.4 ms.
 """
 
 import torch

@@ -7,9 +7,12 @@ line in ENCODERS.
 | name | sees | cost |
 |---|---|---|
 | mean | which nodes | one sparse product |
-| local | nodes and links | one fused kernel, about 3x `mean` |
-| gatedgcn, gine | nodes, links, edge features | PyG layers on every token slot: ten times `local`, much memory |
+| local | nodes and links | one fused kernel |
+| gatedgcn, gine | nodes, links, edge features | PyG layers on every token slot, much memory |
 | rwf | nodes, links, edge features, order of visits | a convolution over every walk step |
+
+Forward and backward on Minesweeper at 4/4/2, width 64, two threads: mean 20 ms, local 94 ms, gine 2.3 s, rwf 2.9 s,
+gatedgcn 4.7 s.
 """
 
 from collections.abc import Callable, Sequence

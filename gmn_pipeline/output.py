@@ -1,0 +1,20 @@
+"""What both commands print with: JSON for machines, a small table for people."""
+
+import json
+from typing import Any
+
+from rich.table import Table
+
+
+def print_json(value: Any) -> None:
+    print(json.dumps(value, indent=2))
+
+
+def two_columns(title: str, rows: list[tuple[str, str]], name_style: str = "dim") -> Table:
+    """A small table of names and values that folds long values instead of cutting them."""
+    table = Table(title=title or None, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
+    table.add_column(style=name_style, no_wrap=True)
+    table.add_column(overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return table
