@@ -1,0 +1,81 @@
+"""The documentation names things that exist: files, functions, tests, commands and links."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def test_the_paper_map_names_what_is_there() -> None:
+    """Every `path` and `path::name` in code font: the file exists and defines the name."""
+    named = re.findall(r"`((?:docs|gmn_pipeline|stages|tests)/[^`\s]+)`", (DOCS / "paper-map.md").read_text())
+    assert len(named) > 80
+    for reference in named:
+        path, _, name = reference.partition("::")
+        assert (ROOT / path).is_file(), reference
+        if name:
+            defined = rf"^\s*(?:def|class)\s+{name}\b|^{name}\b\s*[:=]"
+            assert re.search(defined, (ROOT / path).read_text(), re.M), reference
+
+
+def test_the_paper_map_is_complete() -> None:
+    text = (DOCS / "paper-map.md").read_text()
+    wanted = [f"Eq. ({i})" for i in range(1, 10)] + [f"Table {i}" for i in range(1, 8)]
+    wanted += [f"Figure {i}" for i in range(1, 7)] + [f"Theorem 4.{i}" for i in range(1, 5)]
+    assert [item for item in wanted if item not in text] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if not re.match(r"[a-z]+:", target):
+            path, _, anchor = target.partition("#")
+            assert (page.parent / path).exists(), target
+            if anchor and path:
+                assert anchor in anchors(page.parent / path), target
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as the site makes them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.M)
+    return {re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower()) for heading in headings}
+
+
+def commands_in(page: Path) -> Iterator[list[str]]:
+    """The commands of a page's code blocks, and those in code font, by words."""
+    text = page.read_text()
+    for block in re.findall(r"```[a-z]*\n(.*?)```", text, re.S):
+        for line in block.replace("\\\n", " ").splitlines():
+            if re.match(r"(\$ )?(\.venv/bin/)?gmn-(prep|train) ", line.strip()):
+                yield shlex.split(line.strip().removeprefix("$ ").removeprefix(".venv/bin/"), comments=True)
+    for line in re.findall(r"`(gmn-(?:prep|train) [^`|]+)`", text):
+        yield shlex.split(" ".join(line.split()))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_commands_and_their_options_exist(page: Path) -> None:
+    from typer.main import get_command
+
+    from gmn_prep.cli import app as prep
+    from gmn_train.cli import app as train
+
+    programs = {"gmn-prep": get_command(prep), "gmn-train": get_command(train)}
+    for program, name, *rest in commands_in(page):
+        if name.startswith("-"):
+            continue
+        commands = programs[program].commands  # type: ignore[attr-defined]
+        assert name in commands, f"{program} {name}"
+        known = {flag for p in commands[name].params for flag in (*p.opts, *p.secondary_opts)} | {"--help", "--debug"}
+        used = {word.partition("=")[0] for word in rest if re.match(r"--[A-Za-z]", word)}
+        assert used <= known, f"{program} {name}: {sorted(used - known)}"
