@@ -9,13 +9,14 @@ import numpy as np
 from gmn_pipeline.errors import TrainError
 from gmn_pipeline.types import Array
 from gmn_train.metrics import evaluate_metric, predicted_classes
-from gmn_train.model.gmn import GMN
+from gmn_train.model.frame import GraphModel
+from gmn_train.precision import choose_precision
 from gmn_train.predictions import predict_items, predict_parts
 from gmn_train.run_folder import RunFolder
 from gmn_train.session import Session
 
 
-def open_best(run: Path, store: Path | None = None, *, need_labels: bool = True) -> tuple[Session, GMN]:
+def open_best(run: Path, store: Path | None = None, *, need_labels: bool = True) -> tuple[Session, GraphModel]:
     """A run's model at its best epoch, and the store it is to read. TrainError where they do not fit each other."""
     from gmn_train.train import choose_device, load_weights, make_model
 
@@ -25,7 +26,9 @@ def open_best(run: Path, store: Path | None = None, *, need_labels: bool = True)
     if store is not None:
         config = replace(config, store=store)
     session = Session(config, need_labels=need_labels)
-    model = make_model(session, choose_device(config.device))
+    device = choose_device(config.device)
+    session.precision = choose_precision(config, device, lambda _: None, folder.precision())
+    model = make_model(session, device)
     load_weights(model, weights, str(folder.best))
     return session, model
 

@@ -46,7 +46,7 @@ def _report_one(run: Finished, console: Console) -> None:
             f"{s['seconds']:.1f} s, {s['seconds_per_epoch']:.2f} per epoch, {s['waiting_share']:.1%} waiting for data",
         ),
         ("memory", f"{s['peak_memory_bytes'] / 1e6:,.0f} MB at the peak"),
-        ("model", f"{s['parameters']:,} parameters, mode {s['mode']}"),
+        ("model", f"{s['parameters']:,} parameters, mode {s['mode']}, {s.get('precision', 'float32')}"),
         ("next", f"gmn-train report {run.path}"),
     ]
     console.print(two_columns("", rows))

@@ -8,15 +8,16 @@ import torch
 from gmn_pipeline.types import Array, FloatArray
 from gmn_train.batches import Step
 from gmn_train.loader import ReadAhead
-from gmn_train.model.gmn import GMN
+from gmn_train.model.frame import GraphModel
 from gmn_train.model.inputs import to_device
+from gmn_train.precision import computing_in
 from gmn_train.session import Session
 
 DRAW_EPOCH = 1 << 40
 """Epoch number of the first draw beyond training's, for averaging over several."""
 
 
-def predict_parts(session: Session, model: GMN, parts: Sequence[str]) -> dict[str, tuple[FloatArray, Array]]:
+def predict_parts(session: Session, model: GraphModel, parts: Sequence[str]) -> dict[str, tuple[FloatArray, Array]]:
     """By part, (scores (items, outputs), labels) of its items. In `full` mode one pass serves all parts."""
     found = {}
     shared = predict_items(session, model, session.evaluation_steps()) if session.mode == "full" else None
@@ -30,7 +31,7 @@ def predict_parts(session: Session, model: GMN, parts: Sequence[str]) -> dict[st
 
 
 def predict_items(
-    session: Session, model: GMN, steps: list[Step], *, embeddings: bool = False
+    session: Session, model: GraphModel, steps: list[Step], *, embeddings: bool = False
 ) -> tuple[Array, FloatArray, FloatArray | None]:
     """(items (R,), scores (R, outputs), embeddings (R, width) or None), averaged over `eval_draws` draws."""
     draws = session.config.eval_draws
@@ -44,7 +45,7 @@ def predict_items(
 
 
 def _one_draw(
-    session: Session, model: GMN, steps: list[Step], epoch: int | None, embeddings: bool
+    session: Session, model: GraphModel, steps: list[Step], epoch: int | None, embeddings: bool
 ) -> tuple[Array, FloatArray, FloatArray | None]:
     device = next(model.parameters()).device
     model.eval()
@@ -54,7 +55,8 @@ def _one_draw(
             steps, lambda step: session.load(step, epoch), threads=session.config.loader_threads
         ):
             inputs = loaded.inputs if device.type == "cpu" else to_device(loaded.inputs, device)
-            outputs = model(inputs)
+            with computing_in(session.precision, device):
+                outputs = model(inputs)
             items.append(loaded.items)
             scores.append(outputs.logits.float().cpu().numpy())
             if embeddings:

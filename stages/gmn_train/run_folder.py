@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -90,6 +90,11 @@ class RunFolder:
         except Exception as error:
             raise TrainError(f"{self.last} cannot be read ({error}); start anew with --force") from None
         return state
+
+    def precision(self) -> Literal["float32", "bf16"] | None:
+        """What the run computes in; None before its first checkpoint."""
+        found: Literal["float32", "bf16"] | None = (self.summary() or self.load_last() or {}).get("precision")
+        return found
 
     def save_best(self, weights: dict[str, torch.Tensor]) -> None:
         from safetensors.torch import save_file

@@ -18,6 +18,7 @@ from gmn_pipeline.task import Task
 from gmn_pipeline.types import IntArray
 from gmn_train.batches import Step, in_steps, plan_epoch, split_items
 from gmn_train.model.inputs import InputSource, ModelInputs, batch_inputs, whole_inputs
+from gmn_train.precision import Precision
 from gmn_train.train_config import TrainConfig
 
 PARTS = {"train": TRAIN, "val": VAL, "test": TEST}
@@ -64,6 +65,8 @@ class Session:
         }
         if need_labels and len(self.items["train"]) == 0:
             raise TrainError(f"split {config.split} of {config.store} has no training items")
+        self.precision: Precision = "float32"
+        """Of matrix products; whoever makes the model sets what `choose_precision` says."""
         self.mode = self._choose_mode()
         self.chunk_nodes = self._choose_chunk()
 

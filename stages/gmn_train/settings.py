@@ -41,6 +41,9 @@ class LoopConfig:
     threads: int | None = setting(None, help="Threads; all cores unless given.", group=MEMORY)
     loader_threads: int = setting(1, help="Threads that read ahead. Never changes a result.", group=MEMORY)
     device: Literal["auto", "cpu", "cuda"] = setting("auto", help="Where to compute.", group=MEMORY)
+    precision: Literal["auto", "float32", "bf16"] = setting(
+        "float32", help="Of matrix products; bf16, or auto, only where a probe shows it to be faster.", group=MEMORY
+    )
 
     run_dir: Path | None = setting(None, help="Folder of the run; data/runs/... unless given.", group=RUN)
     checkpoint_seconds: float = setting(30.0, help="Least seconds between checkpoints; 0: every step.", group=RUN)

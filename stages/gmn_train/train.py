@@ -23,9 +23,11 @@ from gmn_train.display import Display
 from gmn_train.loader import ReadAhead
 from gmn_train.losses import class_weights, task_loss
 from gmn_train.metrics import evaluate_metric
-from gmn_train.model.gmn import GMN
+from gmn_train.model.baselines import make_graph_model
+from gmn_train.model.frame import GraphModel
 from gmn_train.model.inputs import to_device
 from gmn_train.optimizer import learning_rate, make_optimizer
+from gmn_train.precision import choose_precision, computing_in
 from gmn_train.predictions import predict_parts
 from gmn_train.run_folder import RunFolder
 from gmn_train.session import Loaded, Session
@@ -59,6 +61,7 @@ def train(config: TrainConfig, folder: RunFolder, display: Display) -> dict[str,
     model = make_model(session, device)
     optimizer = make_optimizer(model, config)
     progress = _restore(folder, session, model, optimizer)
+    session.precision = choose_precision(config, device, display.say, folder.precision())
     epochs = total_epochs(session)
     weights = class_weights(session.task, np.asarray(session.graph.y)[session.items["train"]])
     display.start(session, epochs, sum(p.numel() for p in model.parameters()))
@@ -116,7 +119,8 @@ def _train_step(
     rows = torch.from_numpy(np.flatnonzero(np.isin(loaded.items, session.items["train"])))
     model.train()
     inputs = loaded.inputs if device.type == "cpu" else to_device(loaded.inputs, device)
-    logits = model(inputs).logits[rows.to(device)]
+    with computing_in(session.precision, device):
+        logits = model(inputs).logits[rows.to(device)]
     assert loaded.y is not None
     loss = task_loss(session.task, logits, loaded.y[rows].to(device), None if weights is None else weights.to(device))
     value = float(loss.detach())
@@ -136,7 +140,7 @@ def _train_step(
 def _end_epoch(
     folder: RunFolder,
     session: Session,
-    model: GMN,
+    model: GraphModel,
     progress: Progress,
     epoch: int,
     epochs: int,
@@ -167,10 +171,10 @@ def is_better(value: float, best: float, higher: bool) -> bool:
     return math.isnan(best) or (value > best if higher else value < best)
 
 
-def make_model(session: Session, device: torch.device) -> GMN:
+def make_model(session: Session, device: torch.device) -> GraphModel:
     """The model for a session, its weights drawn from the run's seed."""
     torch.manual_seed(int(key_path(session.config.seed, Purpose.WEIGHTS)) >> 1)
-    return GMN(session.config.model, session.source.facts).to(device)
+    return make_graph_model(session.config.model, session.source.facts).to(device)
 
 
 def choose_device(name: str) -> torch.device:
@@ -189,6 +193,7 @@ def _save(folder: RunFolder, session: Session, model: nn.Module, optimizer: Any,
         "optimizer": optimizer.state_dict(),
         "progress": vars(progress).copy(),
         "store": session.store.fingerprint,
+        "precision": session.precision,
     }
     folder.save_last(state)
 
@@ -236,6 +241,7 @@ def _summarise(session: Session, model: nn.Module, progress: Progress) -> dict[s
         "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         "parameters": sum(p.numel() for p in model.parameters()),
         "mode": session.mode,
+        "precision": session.precision,
         "seed": session.config.seed,
         "split": session.config.split,
         "store": {"name": session.config.store.name, "fingerprint": session.store.fingerprint},

@@ -75,8 +75,10 @@ def test_without_cuda_nothing_is_imported(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_bf16_that_kills_the_process_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probes, "BF16_PROBE", "import os, signal; os.kill(os.getpid(), signal.SIGILL)  # {threads}")
-    assert probes.probe_bf16(1) == {"works": False, "reason": "a product dies with SIGILL"}
+    monkeypatch.setattr(
+        probes, "BF16_PROBE", "import os, signal; os.kill(os.getpid(), signal.SIGILL)  # {threads} {width} {device}"
+    )
+    assert probes.probe_bf16(1) == {"works": False, "reason": "it dies with SIGILL"}
 
 
 def test_bf16_that_hangs_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,10 +100,10 @@ def test_failing_kernel_and_missing_mamba_become_advice(found: dict[str, Any]) -
         "cuda": {"available": True, "built": "12.4", "device": "a GPU"},
         "packages": {name: {"works": False, "missing": "not installed"} for name in probes.INSTALL},
         "cores": 0,
-        "bf16": {"works": False, "reason": "a product dies with SIGILL"},
+        "bf16": {"works": False, "reason": "it dies with SIGILL"},
     }
     advice = doctor.advice_for(changed)
     assert "mamba-ssm" in advice[0]
     assert "no locator" in advice[1]
     assert "--threads" in advice[2]
-    assert dict(doctor.rows_of(changed))["bf16"] == "no: a product dies with SIGILL"
+    assert dict(doctor.rows_of(changed))["bf16"] == "no: it dies with SIGILL"

@@ -57,7 +57,8 @@ class SparseProduct(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, matrix: Tensor, transpose: Tensor) -> Tensor:
         ctx.transpose = transpose
-        return matrix @ x
+        with torch.autocast(x.device.type, enabled=False):  # it would make the sparse matrix bfloat16
+            return matrix @ x
 
     @staticmethod
     @torch.autograd.function.once_differentiable

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from gmn_pipeline.errors import ModelError
+from gmn_train.model.precision import full
 
 
 class FeatureProjection(nn.Module):
@@ -36,7 +37,7 @@ class FeatureProjection(nn.Module):
         if x is not None and self.categories is None:
             floats.insert(0, x if shown is None else x * shown)
         if self.linear is not None:
-            h: Tensor = self.linear(torch.cat([f.to(self.dtype) for f in floats], 1))
+            h = full(self.linear(torch.cat([f.to(self.dtype) for f in floats], 1)))
         else:
             h = self.constant.expand(rows, -1)  # type: ignore[union-attr]
         if self.embeddings and x is not None:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from gmn_pipeline.errors import ModelError
+from gmn_train.model.precision import full
 
 Pool = Literal["mean", "max", "sum"]
 
@@ -18,7 +19,7 @@ class NodeHead(nn.Module):
         self.predict = predictor(width, outputs, dropout)
 
     def forward(self, h: Tensor) -> Tensor:
-        return self.predict(h)  # type: ignore[no-any-return]
+        return full(self.predict(h))
 
 
 class GraphHead(nn.Module):
@@ -30,7 +31,7 @@ class GraphHead(nn.Module):
         self.predict = predictor(width, outputs, dropout)
 
     def forward(self, pooled: Tensor) -> Tensor:
-        return self.predict(pooled)  # type: ignore[no-any-return]
+        return full(self.predict(pooled))
 
 
 class LinkHead(nn.Module):
@@ -42,7 +43,7 @@ class LinkHead(nn.Module):
 
     def forward(self, h: Tensor, pairs: Tensor) -> Tensor:
         a, b = h[pairs[:, 0]], h[pairs[:, 1]]
-        return self.predict(torch.cat([a * b, a + b], 1))  # type: ignore[no-any-return]
+        return full(self.predict(torch.cat([a * b, a + b], 1)))
 
 
 def predictor(width: int, outputs: int, dropout: float) -> nn.Sequential:

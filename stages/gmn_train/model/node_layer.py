@@ -16,6 +16,7 @@ from torch.nn.functional import relu
 from gmn_pipeline.errors import ModelError
 from gmn_train.model.bimamba import BiMamba
 from gmn_train.model.branches import Neighbourhood
+from gmn_train.model.precision import full
 from gmn_train.model.quick_dropout import quick_dropout
 
 Norm = Literal["batch", "layer", "none"]
@@ -60,9 +61,9 @@ class NodeLayer(nn.Module):
 
     def forward(self, h: Tensor, order: "NodeOrder", near: Neighbourhood, edge_states: Tensor | None) -> Tensor:
         """h (S, d) in row order, likewise the result."""
-        out = h if self.skip is None else self.skip(h)
+        out = h if self.skip is None else full(self.skip(h))
         if self.branch is not None:
-            messages = self.branch(h, near, edge_states)
+            messages = full(self.branch(h, near, edge_states))
             out = out + (relu(messages) if self.skip is None else messages)
         if self.scan is not None:
             in_order = permute_rows(h, order.rows, order.places)  # (S, d) in scan order
@@ -72,7 +73,7 @@ class NodeLayer(nn.Module):
         if self.skip is not None:
             out = quick_dropout(relu(out), self.dropout, self.training)
         if self.ffn is not None:
-            out = out + quick_dropout(self.ffn(out), self.dropout, self.training)
+            out = out + quick_dropout(full(self.ffn(out)), self.dropout, self.training)
         return out
 
 

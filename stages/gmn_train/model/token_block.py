@@ -16,6 +16,7 @@ from torch.nn.functional import linear, softplus
 from gmn_pipeline.store.settings import TokenSettings
 from gmn_train.model.bimamba import BiMamba
 from gmn_train.model.conv import conv_rows
+from gmn_train.model.precision import full
 from gmn_train.model.recompute import run_chunks
 from gmn_train.model.token_chunks import TokenChunk, chunk_sizes
 from gmn_train.model.token_marks import TokenMarks
@@ -29,7 +30,7 @@ class TokenBlock(nn.Module):
 
     Args:
         encoder: a TokenEncoder.
-        layers: BiMamba layers over the sequence; at least one.
+        layers: BiMamba layers over the sequence; none only with readout `mean`, the control of the scan.
         settings: of the tokens; a chunk may have a smaller M or s, never more levels.
         readout: `last` the node's own position, `mean` of all, `both-ends` a linear map of first and last.
         order: `far-first` levels m..0, the node itself last; `near-first` the paper's Algorithm 1 to the letter.
@@ -42,6 +43,7 @@ class TokenBlock(nn.Module):
         layers: Sequence[BiMamba],
         settings: TokenSettings,
         *,
+        width: int,
         readout: Readout = "last",
         order: TokenOrder = "far-first",
         dropout: float = 0.0,
@@ -49,14 +51,13 @@ class TokenBlock(nn.Module):
         super().__init__()
         self.encoder, self.layers = encoder, nn.ModuleList(layers)
         self.readout, self.order = readout, order
-        width = layers[0].width
         self.marks = TokenMarks(width, settings.m + 1, dropout)
         self.ends = nn.Linear(2 * width, width) if readout == "both-ends" else None
 
     def forward(self, h: Tensor, edge_states: Tensor | None, chunks: Sequence[TokenChunk]) -> Tensor:
         """Node states h (U, d) and projected edge features to (B, d), one row for each node that has tokens."""
         key = int(torch.randint(2**62, ()))  # this pass's dropout; torch's generator is the only state
-        prepared = self.encoder.prepare(h, edge_states)  # type: ignore[operator]
+        prepared = [full(p) for p in self.encoder.prepare(h, edge_states)]  # type: ignore[operator]
         if len(chunks) == 1:
             return self.encode_nodes(chunks[0], key, *prepared)
         if len(chunks) == 0:
@@ -68,20 +69,18 @@ class TokenBlock(nn.Module):
     def encode_nodes(self, chunk: TokenChunk, key: int, *prepared: Tensor) -> Tensor:
         """A chunk's nodes, (B, d)."""
         x = self.encode_tokens(chunk, key, *prepared)  # (B, L, d)
-        for layer in self.layers[:-1]:
-            x = layer(x)
-        last = self.layers[-1]
         read: Tensor
-        if self.readout == "last":
-            read = last(x, only_last=True)
-            return read
-        x = last(x)
-        read = x.mean(1) if self.ends is None else self.ends(torch.cat([x[:, 0], x[:, -1]], 1))
+        for number, layer in enumerate(self.layers, 1):
+            if number == len(self.layers) and self.readout == "last":
+                read = layer(x, only_last=True)
+                return read
+            x = layer(x)
+        read = x.mean(1) if self.ends is None else full(self.ends(torch.cat([x[:, 0], x[:, -1]], 1)))
         return read
 
     def encode_tokens(self, chunk: TokenChunk, key: int, *prepared: Tensor) -> Tensor:
         """A chunk's sequences, (B, L, d), in scan order."""
-        tokens = self.encoder(chunk, *prepared)  # (T, d)
+        tokens = full(self.encoder(chunk, *prepared))  # (T, d)
         tokens = self.marks(tokens, chunk, key)
         x: Tensor = tokens.view(len(chunk), chunk.length, -1)
         return x if self.order == "far-first" else x.flip(1)
@@ -92,7 +91,7 @@ class TokenBlock(nn.Module):
 
         A large Δ lets a token overwrite the state, a small one lets it pass by: what the model selects.
         """
-        prepared = self.encoder.prepare(h, edge_states)  # type: ignore[operator]
+        prepared = [full(p) for p in self.encoder.prepare(h, edge_states)]  # type: ignore[operator]
         total, nodes = torch.zeros(0), 0
         levels = torch.zeros(0, dtype=torch.int64)
         for chunk in chunks:
@@ -120,7 +119,7 @@ def position_deltas(layer: BiMamba, x: Tensor) -> Tensor:
     for branch in (layer.forward_branch, layer.backward_branch):
         if branch is None:
             continue
-        u = conv_rows(branch.in_proj(rows), branch.conv_weight, branch.conv_bias, ptr, branch.reverse)
+        u = conv_rows(full(branch.in_proj(rows)), branch.conv_weight, branch.conv_bias, ptr, branch.reverse)
         dt = linear(branch.dt_down(u), branch.dt_up.weight, branch.dt_up.bias)  # (B*L, E)
-        found.append(softplus(dt).mean(1).view(x.shape[:2]).mean(0))
+        found.append(softplus(full(dt)).mean(1).view(x.shape[:2]).mean(0))
     return torch.stack(found).mean(0)

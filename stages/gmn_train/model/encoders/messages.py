@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from gmn_pipeline.store.view import Part
 from gmn_train.model.encoders.flat_edges import flat_edge_index, flat_edge_rows
 from gmn_train.model.encoders.pooling import pool_entries
+from gmn_train.model.precision import full
 from gmn_train.model.token_chunks import TokenChunk
 
 Convolve = Callable[[nn.Module, Tensor, Tensor, Tensor | None], Tensor]
@@ -37,6 +38,6 @@ class MessageEncoder(nn.Module):
         edges = None if edge_states is None else edge_states[flat_edge_rows(chunk)]  # (E', d)
         x = projected[chunk.nodes.long()]  # (N, d)
         for convolution in self.convolutions:
-            x = x + torch.relu(self._convolve(convolution, x, edge_index, edges))
+            x = x + torch.relu(full(self._convolve(convolution, x, edge_index, edges)))
         entries = torch.arange(len(x), dtype=torch.int32, device=x.device)
         return pool_entries(x, entries, chunk.node_ptr)

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from gmn_pipeline.errors import ModelError
 from gmn_pipeline.store.view import Part
 from gmn_train.model.encoders.rwf_kernels import walk_windows
+from gmn_train.model.precision import full
 from gmn_train.model.scan.threads import run_tasks
 from gmn_train.model.token_chunks import TokenChunk
 
@@ -49,7 +50,7 @@ class RandomWalkEncoder(nn.Module):
         """Tokens of one level, (B, s, d)."""
         t = chunk.settings
         states, steps, windows = level_features(chunk, level, self.window)
-        x = projected[states.long()] + self.windows(windows.to(projected.dtype))  # (B*s*M*(level+1), d)
+        x = projected[states.long()] + full(self.windows(windows.to(projected.dtype)))  # (B*s*M*(level+1), d)
         if edge_states is not None:
             walked = (steps >= 0).nonzero().squeeze(1)
             x = x.index_add(0, walked, edge_states[steps[walked]])
@@ -59,7 +60,7 @@ class RandomWalkEncoder(nn.Module):
     def encode_steps(self, x: Tensor) -> Tensor:
         """Walks (walks, steps, d), or (walks, d) for one step each, to (walks, d)."""
         x = x.unsqueeze(1) if x.dim() == 2 else x
-        return torch.relu(self.convolution(torch.relu(x).transpose(1, 2))).mean(2)
+        return torch.relu(full(self.convolution(torch.relu(x).transpose(1, 2)))).mean(2)
 
 
 def level_features(chunk: TokenChunk, level: int, window: int) -> tuple[Tensor, Tensor, Tensor]:
