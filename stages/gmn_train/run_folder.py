@@ -13,11 +13,12 @@ import torch
 from gmn_pipeline.config import load_config
 from gmn_pipeline.errors import TrainError
 from gmn_pipeline.store.manifest import digest_of
+from gmn_train.events import FILE, encode_events, has_tensorboard
 from gmn_train.train_config import TrainConfig
 
 
 class RunFolder:
-    """config.toml, metrics.jsonl, summary.json and checkpoints/ of one run."""
+    """config.toml, metrics.jsonl, summary.json, checkpoints/ and tensorboard/ of one run."""
 
     def __init__(self, path: Path) -> None:
         self.path = Path(path)
@@ -35,8 +36,8 @@ class RunFolder:
 
         with _writing(self.path):
             (self.path / "checkpoints").mkdir(parents=True, exist_ok=True)
-            for stale in (self.last, self.best, self.path / "metrics.jsonl", self.path / "summary.json"):
-                stale.unlink(missing_ok=True)
+            for stale in ("metrics.jsonl", "summary.json", FILE, self.last, self.best):
+                (self.path / stale).unlink(missing_ok=True)
         self._replace(self.path / "config.toml", tomli_w.dumps(config_table(config)).encode())
 
     def config(self) -> TrainConfig:
@@ -47,8 +48,14 @@ class RunFolder:
         return load_config(TrainConfig, file)
 
     def append_metrics(self, row: dict[str, Any]) -> None:
-        with _writing(self.path), (self.path / "metrics.jsonl").open("a") as file:
-            file.write(json.dumps(row) + "\n")
+        with _writing(self.path):
+            with (self.path / "metrics.jsonl").open("a") as file:
+                file.write(json.dumps(row) + "\n")
+            if has_tensorboard():
+                events = self.path / FILE
+                events.parent.mkdir(exist_ok=True)
+                with events.open("ab") as stream:
+                    stream.write(encode_events([row], self._started, header=stream.tell() == 0))
 
     def metrics(self) -> list[dict[str, Any]]:
         """The rows so far; a last line cut off by a kill is left out."""
@@ -65,6 +72,13 @@ class RunFolder:
         """Drop the rows of epochs that will be run again."""
         kept = [row for row in self.metrics() if row["epoch"] < epoch]
         self._replace(self.path / "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in kept).encode())
+        if has_tensorboard():
+            (self.path / FILE).parent.mkdir(exist_ok=True)
+            self._replace(self.path / FILE, encode_events(kept, self._started, header=True))
+
+    @property
+    def _started(self) -> float:
+        return (self.path / "config.toml").stat().st_mtime
 
     def write_summary(self, summary: dict[str, Any]) -> None:
         self._replace(self.path / "summary.json", json.dumps(summary, indent=2).encode())

@@ -201,6 +201,7 @@ def _save(folder: RunFolder, session: Session, model: nn.Module, optimizer: Any,
 def _restore(folder: RunFolder, session: Session, model: nn.Module, optimizer: Any) -> Progress:
     state = folder.load_last()
     if state is None:
+        folder.keep_metrics_before(0)  # a run that was killed before its first checkpoint has rows already
         return Progress()
     if state["store"] != session.store.fingerprint:
         raise TrainError(

@@ -1,0 +1,39 @@
+"""metrics.jsonl once more as TensorBoard events, where tensorboard is installed: `tensorboard --logdir RUN`."""
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+FILE = Path("tensorboard") / "events.out.tfevents.0.gmn-train"
+"""In the run's folder. TensorBoard finds it by the middle of its name; no host's name in it, as its own writer has."""
+
+
+def has_tensorboard() -> bool:
+    return importlib.util.find_spec("tensorboard") is not None
+
+
+def encode_events(rows: list[dict[str, Any]], started: float, *, header: bool) -> bytes:
+    """Rows of metrics as a stream of records: one scalar per number and epoch, named as in metrics.jsonl.
+
+    started: seconds since 1970 when the run began; a row's own `seconds` are added, so that the same rows are the same
+    bytes. header: whether the stream opens a file.
+    """
+    from io import BytesIO
+
+    from tensorboard.compat.proto.event_pb2 import Event
+    from tensorboard.compat.proto.summary_pb2 import Summary
+    from tensorboard.summary.writer.record_writer import RecordWriter
+
+    stream = BytesIO()
+    writer = RecordWriter(stream)
+    if header:
+        writer.write(Event(wall_time=started, file_version="brain.Event:2").SerializeToString())
+    for row in rows:
+        values = [
+            Summary.Value(tag=name, simple_value=value)
+            for name, value in row.items()
+            if name != "epoch" and isinstance(value, int | float)
+        ]
+        time = started + row.get("seconds", 0.0)
+        writer.write(Event(wall_time=time, step=row["epoch"], summary=Summary(value=values)).SerializeToString())
+    return stream.getvalue()
