@@ -1,4 +1,4 @@
-"""Settings as frozen dataclasses, filled from defaults < TOML file < command-line flags.
+"""Settings as frozen dataclasses, filled from defaults < recipe or preset < TOML file < command-line flags.
 
 Each field is declared and documented once, with `setting(...)`; `--help`, the TOML check and the error messages all
 read that declaration. Dataclasses may nest: a nested one is a table in TOML and `table.key` in flags.
@@ -31,14 +31,20 @@ def flag_name(item: "Field[Any]") -> str:
     return item.metadata.get("flag") or "--" + item.name.replace("_", "-")
 
 
-def load_config(cls: type[Config], file: Path | None = None, flags: Mapping[str, Any] | None = None) -> Config:
-    """Fill `cls` from its defaults, then `file`, then `flags` (by field name, dotted for nested ones).
+def load_config(
+    cls: type[Config],
+    file: Path | None = None,
+    flags: Mapping[str, Any] | None = None,
+    base: Mapping[str, Any] | None = None,
+) -> Config:
+    """Fill `cls` from its defaults, then `base`, then `file`, then `flags` (by field name, dotted for nested ones).
 
     Raises ConfigError for a file that cannot be read, an unknown key (naming the nearest), a value of the wrong type,
     or a missing one.
     """
-    values = read_toml(file) if file is not None else {}
-    _check_keys(cls, values, where=str(file))
+    told = read_toml(file) if file is not None else {}
+    _check_keys(cls, told, where=str(file))
+    values = merge_tables(base or {}, told)
     for name, value in (flags or {}).items():
         _put(values, name.split("."), value)
     _check_keys(cls, values, where="the command line")
@@ -55,6 +61,15 @@ def read_toml(file: Path) -> dict[str, Any]:
         raise ConfigError(f"cannot read {file}: {error}") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{file} is not valid TOML: {error}") from None
+
+
+def merge_tables(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Both tables in one; where both have a key, `above` wins, table by table."""
+    merged = dict(below)
+    for key, value in above.items():
+        both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
+        merged[key] = merge_tables(merged[key], value) if both else value
+    return merged
 
 
 def _put(values: dict[str, Any], path: list[str], value: Any) -> None:

@@ -35,11 +35,13 @@ def write_store(
     block_size: int = 16,
     codec: Codec = "raw",
     orderings: tuple[str, ...] = ("degree",),
+    dataset: str | None = None,
 ) -> TokenStore:
     """A finished store of `graph` at `path`, written the way the command writes it."""
     manifest = plan_manifest(
-        graph, settings, block_size=block_size, codec=codec, orderings={name: {"seed": 0} for name in orderings}
-    )
+        graph, settings, block_size=block_size, codec=codec, orderings={name: {"seed": 0} for name in orderings},
+        dataset={"dataset": dataset} if dataset else None,
+    )  # fmt: skip
     tokenizer = Tokenizer.of(graph, settings)
     with ThreadPoolExecutor(1) as pool, StoreWriter.open(path, manifest, graph) as writer:
         for name in orderings:

@@ -1,7 +1,7 @@
 """The command `gmn-prep`. Each command parses, calls one function, reports; heavy imports wait until one runs."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,17 +13,35 @@ app = make_app("Turn graphs into token stores: tokenize once, train from the sto
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the estimate of disk, memory and time; write nothing.")]
+Recipe = Annotated[
+    str | None,
+    typer.Option(
+        help="Settings of a dataset's recipe; the dataset's own unless given, or none.",
+        metavar="NAME",
+        show_default=False,
+        rich_help_panel="Tokens",
+    ),
+]
 StorePath = Annotated[Path, typer.Argument(metavar="STORE", help="A token store, such as data/arxiv.zarr.")]
 
 
 @app.command()
-@takes_config(TokenizeConfig)
-def tokenize(config: TokenizeConfig, *, dry_run: DryRun = False, quiet: Quiet = False, json: Json = False) -> None:
+@takes_config(TokenizeConfig, built=False)
+def tokenize(
+    request: tuple[Path | None, dict[str, Any]],
+    *,
+    recipe: Recipe = None,
+    dry_run: DryRun = False,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
     """Sample walks, build subgraph tokens and write them to a store, or find that the store exists."""
     from gmn_prep.progress import Progress
+    from gmn_prep.settings import read_request
     from gmn_prep.report import report_outcome
     from gmn_prep.tokenize import tokenize as run
 
+    config = read_request(*request, recipe)
     with Progress.for_person(silent=quiet or json) as progress:
         outcome = run(config, progress, dry_run=dry_run)
     if not quiet:

@@ -3,10 +3,11 @@
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from gmn_pipeline.config import setting
+from gmn_pipeline.config import load_config, read_toml, setting
 from gmn_pipeline.errors import ConfigError
+from gmn_pipeline.recipes import choose_recipe
 
 TOKENS, ENCODINGS, DATASET, STORE = "Tokens", "Encodings and orderings", "Dataset", "Store"
 """Headings of `gmn-prep tokenize --help`."""
@@ -77,3 +78,10 @@ class TokenizeConfig:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ConfigError(f"{name} is {value}; it must be at least 1")
+
+
+def read_request(file: Path | None, flags: dict[str, Any], recipe: str | None) -> TokenizeConfig:
+    """The settings of `gmn-prep tokenize`: defaults < the dataset's recipe, or the one asked for < TOML < flags."""
+    dataset = flags.get("dataset") or (read_toml(file).get("dataset") if file else None)
+    found = choose_recipe(recipe, None if dataset is None else str(dataset))
+    return load_config(TokenizeConfig, file, flags, found.tokenize if found else None)

@@ -26,7 +26,13 @@ def setting(help: str, metavar: str) -> typer.models.OptionInfo:
 def run(
     request: tuple[Path | None, dict[str, Any]],
     *,
-    preset: Annotated[str, setting("default | paper: where the model's settings start.", "NAME")] = "default",
+    model: Annotated[
+        str | None, setting("gmn, a control, an ablation or a baseline; `gmn-train models` lists them.", "NAME")
+    ] = None,
+    recipe: Annotated[
+        str | None, setting("Settings of a dataset's recipe; the store's own dataset unless given, or none.", "NAME")
+    ] = None,
+    preset: Annotated[str | None, setting("default | paper: the model's settings, without a recipe.", "NAME")] = None,
     change: Annotated[
         list[str] | None,
         typer.Option(
@@ -48,7 +54,7 @@ def run(
     from gmn_train.runs import parse_numbers, start_runs
 
     file, flags = request
-    wanted = read_request(flags, preset, file, change or [])
+    wanted = read_request(flags, file, change or [], preset=preset, recipe=recipe, model=model)
     chosen_seeds = [wanted.seed] if seeds is None else parse_numbers(seeds, "seeds")
     chosen_splits = [wanted.split] if splits is None else parse_numbers(splits, "splits")
     with Display.for_person(silent=quiet or json) as display:
@@ -121,6 +127,41 @@ def report(
     from gmn_train.report import write_report
 
     print(f"report written to {write_report(runs, out)}")
+
+
+@app.command()
+def table(
+    specs: Annotated[list[Path], typer.Argument(metavar="SPEC...", help="Tables to make, TOML files.")],
+    *,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where runs and tables go.")] = Path("data/tables"),
+    jobs: Annotated[int, typer.Option(metavar="N", help="Runs at a time.")] = 1,
+    threads: Annotated[int | None, typer.Option(metavar="N", help="Threads of each run.", show_default=False)] = None,
+    markdown: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write all tables into one page.", show_default=False)
+    ] = None,
+    only_write: Annotated[bool, typer.Option("--only-write", help="Write what is done; run nothing.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run a table of models, seeds and splits, skipping what is done; write it as Markdown and HTML."""
+    from gmn_train.tables.making import make_tables, write_results
+
+    def say(text: str) -> None:
+        if not quiet:
+            print(text, flush=True)
+
+    tables = make_tables(specs, out, workers=jobs, threads=threads, only_write=only_write, say=say)
+    for made in tables:
+        say(f"{made.markdown} and {made.page.name}" + (f"; {made.open_runs} runs are open" if made.open_runs else ""))
+    if markdown is not None:
+        say(f"{write_results(tables, markdown)}")
+
+
+@app.command()
+def models() -> None:
+    """List the models that --model takes."""
+    from gmn_train.request import print_models
+
+    print_models()
 
 
 @app.command()

@@ -1,7 +1,7 @@
-"""From the command line to a TrainConfig: defaults < preset < TOML < flags and --set."""
+"""From the command line to a TrainConfig: defaults < preset < recipe < model < TOML < flags and --set."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
@@ -9,33 +9,55 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from gmn_pipeline.config import load_config, read_toml
-from gmn_pipeline.errors import ConfigError, nearest
-from gmn_train.model.config import PRESETS, ModelConfig
+from gmn_pipeline.config import load_config, merge_tables, read_toml
+from gmn_pipeline.errors import ConfigError, StoreError
+from gmn_pipeline.output import two_columns
+from gmn_pipeline.recipes import Recipe, choose_recipe
+from gmn_pipeline.store.reader import TokenStore
+from gmn_train.model.config import ModelConfig, preset_changes
+from gmn_train.models import MODELS, model_changes
 from gmn_train.train_config import TrainConfig
 
 
-def read_request(given: Mapping[str, Any], preset: str, file: Path | None, assignments: list[str]) -> TrainConfig:
-    """The settings of a run, checked; also sets the number of threads before anything computes."""
-    if preset not in PRESETS:
-        raise ConfigError(
-            f"there is no preset '{preset}'; allowed: {', '.join(PRESETS)}{nearest(preset, list(PRESETS))}"
-        )
-    values = {f"model.{key}": value for key, value in PRESETS[preset].items()}
-    for key in _keys(read_toml(file) if file else {}):
-        values.pop(key, None)  # what the file says wins over the preset
-    values.update({name: value for name, value in given.items() if value is not None})
-    values.update(_assignment(text) for text in assignments)
-    config = load_config(TrainConfig, file, values)
+DEFAULT_PRESET = "default"
+
+
+def read_request(
+    given: Mapping[str, Any],
+    file: Path | None = None,
+    assignments: Sequence[str] = (),
+    *,
+    preset: str | None = None,
+    recipe: str | None = None,
+    model: str | None = None,
+) -> TrainConfig:
+    """The settings of a run, checked; also sets the number of threads before anything computes.
+
+    The recipe of the store's dataset is taken unless a recipe or a preset is named.
+    """
+    told = read_toml(file) if file else {}
+    base = {"model": preset_changes(preset or DEFAULT_PRESET)}
+    found = _recipe(recipe, preset, given.get("store") or told.get("store"))
+    if found is not None:
+        base = merge_tables(base, found.train)
+    if model is not None:
+        base = merge_tables(base, {"model": model_changes(model)})
+    flags = {name: value for name, value in given.items() if value is not None}
+    flags.update(_assignment(text) for text in assignments)
+    config = load_config(TrainConfig, file, flags, base)
     use_threads(config.threads)
     return config
 
 
-def _keys(table: Mapping[str, Any], prefix: str = "") -> list[str]:
-    found = []
-    for key, value in table.items():
-        found += _keys(value, f"{prefix}{key}.") if isinstance(value, dict) else [prefix + key]
-    return found
+def _recipe(asked: str | None, preset: str | None, store: Any) -> Recipe | None:
+    """By name, or by the dataset that the store was made from; a store that cannot be read is told of later."""
+    if asked is not None or preset is not None or store is None:
+        return choose_recipe(asked, None)
+    try:
+        dataset = TokenStore.open(Path(store)).manifest.dataset.get("dataset")
+    except StoreError:
+        return None
+    return choose_recipe(None, str(dataset))
 
 
 def _assignment(text: str) -> tuple[str, Any]:
@@ -55,6 +77,11 @@ def use_threads(threads: int | None) -> None:
 
     if threads is not None:
         torch.set_num_threads(threads)
+
+
+def print_models() -> None:
+    """Every name that --model takes."""
+    Console().print(two_columns("", [(name, line) for name, (line, _) in MODELS.items()]))
 
 
 def print_settings() -> None:

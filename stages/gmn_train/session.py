@@ -78,7 +78,8 @@ class Session:
     def _choose_chunk(self) -> int | None:
         """Nodes whose token activations fit the memory budget; None where all do."""
         t, model = self.view.settings, self.config.model
-        per_node = t.sequence_length * model.token_layers * model.width * (1 + model.expand) * 4 * FLOATS_PER_CHANNEL
+        channels = max(model.token_layers, 1) * model.width * (1 + model.expand)
+        per_node = t.sequence_length * channels * 4 * FLOATS_PER_CHANNEL
         fits = int(self.config.memory_budget * 1e9 / per_node)
         return None if fits >= self.graph.num_nodes else max(fits, 256)
 

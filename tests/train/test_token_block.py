@@ -36,7 +36,7 @@ def make_block(encoder="local", layers=2, dropout=0.0, **options):
     torch.manual_seed(0)
     body = make_encoder(encoder, WIDTH, window=3, edge_features=True)
     scans = [BiMamba(WIDTH, states=4, expand=1) for _ in range(layers)]
-    return TokenBlock(body, scans, TOKENS, dropout=dropout, **options).double()
+    return TokenBlock(body, scans, TOKENS, width=WIDTH, dropout=dropout, **options).double()
 
 
 def states(view, grad=False):

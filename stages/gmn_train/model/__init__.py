@@ -9,10 +9,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from gmn_train.model.baselines import Baseline as Baseline
+    from gmn_train.model.baselines import make_graph_model as make_graph_model
     from gmn_train.model.bimamba import BiMamba as BiMamba
     from gmn_train.model.config import ModelConfig as ModelConfig
+    from gmn_train.model.frame import GraphModel as GraphModel
+    from gmn_train.model.frame import ModelOutputs as ModelOutputs
     from gmn_train.model.gmn import GMN as GMN
-    from gmn_train.model.gmn import GMNOutputs as GMNOutputs
     from gmn_train.model.inputs import InputFacts as InputFacts
     from gmn_train.model.inputs import InputSource as InputSource
     from gmn_train.model.inputs import ModelInputs as ModelInputs
@@ -21,13 +24,16 @@ if TYPE_CHECKING:
 
 _HOME = {
     "GMN": "gmn",
+    "Baseline": "baselines",
     "BiMamba": "bimamba",
-    "GMNOutputs": "gmn",
+    "GraphModel": "frame",
     "InputFacts": "inputs",
     "InputSource": "inputs",
     "ModelConfig": "config",
     "ModelInputs": "inputs",
+    "ModelOutputs": "frame",
     "batch_inputs": "inputs",
+    "make_graph_model": "baselines",
     "whole_inputs": "inputs",
 }
 

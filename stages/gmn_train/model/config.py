@@ -1,7 +1,7 @@
 """The model's settings. Tokens (m, M, s) are chosen by the view of the store, not here."""
 
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from gmn_pipeline.config import setting
 from gmn_pipeline.errors import ConfigError, nearest
@@ -9,6 +9,7 @@ from gmn_train.model.branches import BRANCHES
 from gmn_train.model.encoders import ENCODERS
 from gmn_train.model.scan import BACKENDS
 
+Architecture = Literal["gmn", "mlp", "gcn", "gatedgcn", "gin", "gps", "gps-performer"]
 Encodings = Literal["all", "laplacian", "random_walk", "none"]
 
 
@@ -16,6 +17,9 @@ Encodings = Literal["all", "laplacian", "random_walk", "none"]
 class ModelConfig:
     """Every choice the model offers. `preset("default")` is what works best, `preset("paper")` the literal reading."""
 
+    architecture: Architecture = setting(
+        "gmn", help="gmn, or a baseline of PyG's layers; `--model` sets it with what belongs to it", group="Size"
+    )
     width: int = setting(64, help="features per node and token", group="Size")
     node_layers: int = setting(6, help="layers over nodes", group="Size")
     states: int = setting(16, help="states per channel of a scan", group="Size")
@@ -34,7 +38,11 @@ class ModelConfig:
         "the last, a list of node layers (from 1) to read after, or `none`",
         group="Tokens",
     )
-    token_layers: int = setting(1, help="BiMamba layers per token block; with `input` use at least 2", group="Tokens")
+    token_layers: int = setting(
+        1,
+        help="BiMamba layers per token block; with `input` use at least 2; 0, with readout mean: none",
+        group="Tokens",
+    )
     readout: Literal["last", "mean", "both-ends"] = setting(
         "last", help="what of a scanned sequence becomes the node's state", group="Tokens"
     )
@@ -80,7 +88,7 @@ class ModelConfig:
     pool: Literal["mean", "max", "sum"] = setting("mean", help="pooling of graph tasks", group="Head")
 
     def __post_init__(self) -> None:
-        for name in ("width", "states", "conv_width", "token_layers", "encoder_layers", "rwf_window"):
+        for name in ("width", "states", "conv_width", "encoder_layers", "rwf_window"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 1")
         for name in ("dropout", "token_dropout", "feature_mask"):
@@ -98,6 +106,8 @@ class ModelConfig:
             value = getattr(self, name)
             if isinstance(value, str) and value not in choices:
                 raise ConfigError(f"{name} is '{value}'; allowed: {', '.join(choices)}{nearest(value, choices)}")
+        if self.token_layers < (0 if self.readout == "mean" else 1):
+            raise ConfigError(f"token_layers is {self.token_layers}; it must be at least 1, or 0 with readout = mean")
         if self.node_layers < 0 or self.ffn < 0 or self.expand <= 0:
             raise ConfigError("node_layers and ffn must not be negative, and expand must be above 0")
         if isinstance(self.token_blocks, list):
@@ -110,7 +120,8 @@ class ModelConfig:
             )
         if len(set(self.blocks_after)) < len(self.blocks_after):
             raise ConfigError(f"token_blocks = {self.token_blocks} names a layer twice")
-        if self.node_layers and not self.node_scan and (self.mpnn == "none" or self.mpnn_form == "literal"):
+        idle = not self.node_scan and (self.mpnn == "none" or self.mpnn_form == "literal")
+        if self.architecture == "gmn" and self.node_layers and idle:
             raise ConfigError(
                 "node_scan = false leaves node layers nothing to do; set mpnn to gcn, with mpnn_form = sum"
             )
@@ -128,21 +139,19 @@ class ModelConfig:
 
     @property
     def uses_tokens(self) -> bool:
-        return self.reads_input_tokens or bool(self.blocks_after)
+        return self.architecture == "gmn" and (self.reads_input_tokens or bool(self.blocks_after))
 
     @property
     def uses_edge_features(self) -> bool:
         """Whether the branch or the token encoder reads them: `gcn`, `mean` and `local` do not."""
+        if self.architecture in ("mlp", "gcn", "gatedgcn", "gin"):
+            return self.architecture in ("gatedgcn", "gin")
         return self.mpnn in ("gatedgcn", "gine") or (self.uses_tokens and self.encoder in ("gatedgcn", "gine", "rwf"))
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> "ModelConfig":
         """A preset, `default` or `paper`, with some settings changed; ConfigError for an unknown name or setting."""
-        if name not in PRESETS:
-            raise ConfigError(
-                f"there is no preset '{name}'; allowed: {', '.join(PRESETS)}{nearest(name, list(PRESETS))}"
-            )
-        return cls().changed(**{**PRESETS[name], **changes})
+        return cls().changed(**{**preset_changes(name), **changes})
 
     def changed(self, **changes: Any) -> "ModelConfig":
         """These settings with some changed; ConfigError names the nearest where one is unknown."""
@@ -154,6 +163,7 @@ class ModelConfig:
 
 
 CHOICES: dict[str, tuple[str, ...]] = {
+    "architecture": get_args(Architecture),
     "token_blocks": ("input", "between", "none"),
     "readout": ("last", "mean", "both-ends"),
     "token_order": ("far-first", "near-first"),
@@ -188,3 +198,10 @@ PRESETS: dict[str, dict[str, Any]] = {
         "token_dropout": 0.0,
     },
 }
+
+
+def preset_changes(name: str) -> dict[str, Any]:
+    """What a preset sets; ConfigError names the nearest where there is none."""
+    if name not in PRESETS:
+        raise ConfigError(f"there is no preset '{name}'; allowed: {', '.join(PRESETS)}{nearest(name, list(PRESETS))}")
+    return dict(PRESETS[name])

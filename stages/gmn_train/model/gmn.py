@@ -3,7 +3,6 @@
 features, encodings, degree -> projection -> [token block] -> node layers, token blocks between them -> head
 """
 
-from dataclasses import dataclass
 from math import ceil
 
 import torch
@@ -14,37 +13,19 @@ from gmn_train.model.bimamba import BiMamba
 from gmn_train.model.branches import make_branch
 from gmn_train.model.config import ModelConfig
 from gmn_train.model.encoders import make_encoder
-from gmn_train.model.features import FeatureProjection
-from gmn_train.model.heads import GraphHead, LinkHead, NodeHead, pool_graphs
+from gmn_train.model.frame import GraphModel, ModelOutputs
 from gmn_train.model.inputs import InputFacts, ModelInputs
 from gmn_train.model.node_layer import NodeLayer
 from gmn_train.model.quick_dropout import quick_dropout
 from gmn_train.model.token_block import TokenBlock
 
 
-@dataclass(frozen=True)
-class GMNOutputs:
-    """What a forward pass gives."""
-
-    logits: Tensor
-    """(items, outputs): nodes that were asked for, graphs, or pairs."""
-    embeddings: Tensor
-    """(B, d) nodes that were asked for; (graphs, d) for a graph task."""
-    level_deltas: Tensor | None = None
-    """(token BiMamba layers, m+1), with `explain`: the mean Δ that the tokens of each level receive."""
-
-
-class GMN(nn.Module):
+class GMN(GraphModel):
     """A Graph Mamba Network for inputs of a store that `facts` describes (`InputSource.facts`)."""
 
     def __init__(self, config: ModelConfig, facts: InputFacts) -> None:
-        super().__init__()
-        self.config, self.facts = config, facts
+        super().__init__(config, facts)
         width, edges = config.width, facts.edge_columns > 0
-        self.project = FeatureProjection(
-            width, facts.x_columns, facts.x_categories, facts.extra_columns, config.feature_mask
-        )
-        self.project_edges = FeatureProjection(width, facts.edge_columns, facts.edge_categories) if edges else None
         tokens = facts.tokens.m > 0  # m = 0: a node is its own only token, and node layers do all the work
         self.input_block = self._token_block() if tokens and config.reads_input_tokens else None
         self.layers = nn.ModuleList(self._node_layer() for _ in range(config.node_layers))
@@ -52,11 +33,6 @@ class GMN(nn.Module):
         self.blocks = nn.ModuleDict(blocks)
         self.block_norms = nn.ModuleDict({i: nn.LayerNorm(width) for i in blocks})
         self.literal_branch = make_branch(config.mpnn, width, edges) if config.mpnn_form == "literal" else None
-        self.head: NodeHead | GraphHead | LinkHead
-        if facts.level == "graph":
-            self.head = GraphHead(width, facts.outputs, config.dropout, config.pool)
-        else:
-            self.head = (LinkHead if facts.level == "link" else NodeHead)(width, facts.outputs, config.dropout)
 
     def _bimamba(self) -> BiMamba:
         # Without its own dropout: that would not be keyed by node in a token block, and is slower in a node layer.
@@ -83,7 +59,13 @@ class GMN(nn.Module):
         )
         layers = [self._bimamba() for _ in range(c.token_layers)]
         return TokenBlock(
-            encoder, layers, self.facts.tokens, readout=c.readout, order=c.token_order, dropout=c.token_dropout
+            encoder,
+            layers,
+            self.facts.tokens,
+            width=c.width,
+            readout=c.readout,
+            order=c.token_order,
+            dropout=c.token_dropout,
         )
 
     def _node_layer(self) -> NodeLayer:
@@ -92,21 +74,17 @@ class GMN(nn.Module):
         scan = self._bimamba() if c.node_scan else None
         return NodeLayer(c.width, scan, branch, residual=c.residual, norm=c.norm, ffn=c.ffn, dropout=c.dropout)
 
-    def forward(self, inputs: ModelInputs, *, explain: bool = False) -> GMNOutputs:
+    def forward(self, inputs: ModelInputs, *, explain: bool = False) -> ModelOutputs:
         """Predictions for inputs built by `whole_inputs` or `batch_inputs`.
 
-        explain: also measure what the token scans select (`GMNOutputs.level_deltas`), at the cost of a second pass
+        explain: also measure what the token scans select (`ModelOutputs.level_deltas`), at the cost of a second pass
         through the token blocks.
 
         Raises:
             ModelError: the inputs lack what the settings need, or were built for another model.
         """
         self._check(inputs)
-        extra = [e for e in (inputs.encodings, inputs.log_degree) if e is not None]
-        raw = self.project(inputs.x, extra, inputs.rows)  # (U, d)
-        edge_states = None  # (edge rows, d)
-        if self.project_edges is not None and inputs.edge_attr is not None:
-            edge_states = self.project_edges(inputs.edge_attr, [], len(inputs.edge_attr))
+        raw, edge_states = self.embed(inputs)  # (U, d), (edge rows, d)
         scanned_edges = None if edge_states is None else edge_states[: inputs.near.edge_index.shape[1]]  # (E, d)
         deltas: list[Tensor] = []
 
@@ -127,18 +105,7 @@ class GMN(nn.Module):
                 h = replace_first(h, h[: len(update)] + update)
         if self.literal_branch is not None:
             h = h + self.literal_branch(raw[: inputs.scanned], inputs.near, scanned_edges)
-        return self._predict(h, inputs, torch.cat(deltas) if deltas else None)
-
-    def _predict(self, h: Tensor, inputs: ModelInputs, deltas: Tensor | None) -> GMNOutputs:
-        if isinstance(self.head, GraphHead):
-            pooled = pool_graphs(h, inputs.order.graph_ptr, self.head.pool)  # (graphs, d)
-            return GMNOutputs(self.head(pooled), pooled, deltas)
-        h = h[: inputs.targets]  # (B, d)
-        if isinstance(self.head, LinkHead):
-            if inputs.pairs is None:
-                raise ModelError("a link task needs pairs; pass pairs=(K, 2) node ids when building the inputs")
-            return GMNOutputs(self.head(h, inputs.pairs), h, deltas)
-        return GMNOutputs(self.head(h), h, deltas)
+        return self.predict(h, inputs, torch.cat(deltas) if deltas else None)
 
     def _check(self, inputs: ModelInputs) -> None:
         if (self.input_block is not None or self.blocks) and not inputs.has_tokens:
@@ -152,8 +119,6 @@ class GMN(nn.Module):
             raise ModelError(
                 "token blocks between layers need the states of all token nodes; build the batch with scan_context=True"
             )
-        if isinstance(self.head, GraphHead) and inputs.targets < inputs.scanned:
-            raise ModelError("a graph task needs whole graphs; build the inputs with whole_inputs")
 
 
 def replace_first(h: Tensor, new: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from gmn_pipeline.types import Array, FloatArray
 from gmn_train.export import open_best
 from gmn_train.metrics import evaluate_metric
 from gmn_train.model.config import ModelConfig
-from gmn_train.model.gmn import GMN
+from gmn_train.model.frame import GraphModel
 from gmn_train.model.inputs import to_device
 from gmn_train.predictions import predict_parts
 from gmn_train.session import Session
@@ -71,9 +71,9 @@ def gather_evidence(run: Path, store: Path, fingerprint: str | None) -> Evidence
 
 
 @torch.inference_mode()
-def mean_deltas(session: Session, model: GMN) -> FloatArray | None:
+def mean_deltas(session: Session, model: GraphModel) -> FloatArray | None:
     """Mean Δ that each level's tokens receive, (token scans, m+1), over the test items (val if there are none)."""
-    if model.input_block is None and not model.blocks:
+    if not session.source.reads_tokens or not session.config.model.token_layers:
         return None
     device = next(model.parameters()).device
     total, weight = np.zeros(0), 0

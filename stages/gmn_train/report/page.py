@@ -40,9 +40,9 @@ def make_page(runs: Sequence[RunFacts]) -> str:
         "overview": [(title, Markup(svg)) for title, svg in overview(runs, colours)],
         "version": gmn_pipeline.__version__,
     }
-    environment = Environment(loader=PackageLoader("gmn_train", "report"), autoescape=True, trim_blocks=True)
+    environment = Environment(loader=PackageLoader("gmn_train", ""), autoescape=True, trim_blocks=True)
     environment.filters |= {"number": number_text, "size": size_text, "count": count_text}
-    return environment.get_template("page.html.jinja").render(context)
+    return environment.get_template("report/page.html.jinja").render(context)
 
 
 def series_colours(runs: Sequence[RunFacts], groups: Sequence[Group]) -> dict[str, str]:

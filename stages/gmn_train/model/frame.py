@@ -1,0 +1,74 @@
+"""What every model here shares: features in by one projection, predictions out by one head.
+
+GMN and the baselines differ only in what stands between, so a comparison compares just that.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from gmn_pipeline.errors import ModelError
+from gmn_train.model.config import ModelConfig
+from gmn_train.model.features import FeatureProjection
+from gmn_train.model.heads import GraphHead, LinkHead, NodeHead, pool_graphs
+from gmn_train.model.inputs import InputFacts, ModelInputs
+
+
+@dataclass(frozen=True)
+class ModelOutputs:
+    """What a forward pass gives."""
+
+    logits: Tensor
+    """(items, outputs): nodes that were asked for, graphs, or pairs."""
+    embeddings: Tensor
+    """(B, d) nodes that were asked for; (graphs, d) for a graph task."""
+    level_deltas: Tensor | None = None
+    """(token BiMamba layers, m+1), with `explain`: the mean Δ that the tokens of each level receive."""
+
+
+class GraphModel(nn.Module):
+    """A model for inputs of a store that `facts` describes (`InputSource.facts`); subclasses have the `forward`."""
+
+    def __init__(self, config: ModelConfig, facts: InputFacts) -> None:
+        super().__init__()
+        self.config, self.facts = config, facts
+        width = config.width
+        self.project = FeatureProjection(
+            width, facts.x_columns, facts.x_categories, facts.extra_columns, config.feature_mask
+        )
+        edges = facts.edge_columns > 0
+        self.project_edges = FeatureProjection(width, facts.edge_columns, facts.edge_categories) if edges else None
+        self.head: NodeHead | GraphHead | LinkHead
+        if facts.level == "graph":
+            self.head = GraphHead(width, facts.outputs, config.dropout, config.pool)
+        else:
+            self.head = (LinkHead if facts.level == "link" else NodeHead)(width, facts.outputs, config.dropout)
+
+    def embed(self, inputs: ModelInputs) -> tuple[Tensor, Tensor | None]:
+        """Node states (U, d) and edge states (edge rows, d) where there are edge features."""
+        if isinstance(self.head, GraphHead) and inputs.targets < inputs.scanned:
+            raise ModelError("a graph task needs whole graphs; build the inputs with whole_inputs")
+        extra = [e for e in (inputs.encodings, inputs.log_degree) if e is not None]
+        h: Tensor = self.project(inputs.x, extra, inputs.rows)
+        if self.project_edges is None or inputs.edge_attr is None:
+            return h, None
+        return h, self.project_edges(inputs.edge_attr, [], len(inputs.edge_attr))
+
+    def predict(self, h: Tensor, inputs: ModelInputs, deltas: Tensor | None = None) -> ModelOutputs:
+        """From the last node states (S, d) to the task's outputs."""
+        if isinstance(self.head, GraphHead):
+            pooled = pool_graphs(h, inputs.order.graph_ptr, self.head.pool)  # (graphs, d)
+            return ModelOutputs(self.head(pooled), pooled, deltas)
+        h = h[: inputs.targets]  # (B, d)
+        if isinstance(self.head, LinkHead):
+            if inputs.pairs is None:
+                raise ModelError("a link task needs pairs; pass pairs=(K, 2) node ids when building the inputs")
+            return ModelOutputs(self.head(h, inputs.pairs), h, deltas)
+        return ModelOutputs(self.head(h), h, deltas)
+
+
+def graph_numbers(graph_ptr: Tensor, device: torch.device) -> Tensor:
+    """Which graph each row belongs to, (S,), from borders (G+1,)."""
+    sizes = graph_ptr.diff().cpu()
+    return torch.repeat_interleave(torch.arange(len(sizes)), sizes).to(device)

@@ -1,0 +1,80 @@
+"""The story of `gmn-train table`: specs in; runs, Markdown and pages out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gmn_pipeline.errors import ConfigError, TrainError
+from gmn_train.tables.plots import draw_plot, save_plot
+from gmn_train.tables.running import RowResult, Say, collect, make_stores, plan_jobs, run_jobs
+from gmn_train.tables.spec import TableSpec, read_spec
+from gmn_train.tables.writing import to_markdown, to_page
+
+DEFAULT_OUT = Path("data/tables")
+INTRO = """# Results
+
+Every number here was measured by `gmn-train table`, which wrote this page: what was not run says so. Test results are
+those of the epoch with the best validation, mean ± standard deviation over runs. Seconds per epoch include evaluation and
+are the least of the row's runs; memory is a whole process's peak. The `paper` column is what Behrouz & Hashemi (2024)
+report for a model of that name.
+"""
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table, as it stands."""
+
+    spec: TableSpec
+    results: list[RowResult]
+    markdown: Path
+    page: Path
+
+    @property
+    def open_runs(self) -> int:
+        return sum(result.pending + len(result.failures) for result in self.results)
+
+
+def make_tables(
+    files: Sequence[Path], out: Path, *, workers: int, threads: int | None, only_write: bool, say: Say
+) -> list[Table]:
+    """Run every spec's rows (unless told only to write) and write its table.md and table.html below `out`."""
+    if workers < 1:
+        raise ConfigError(f"--jobs is {workers}; it must be at least 1")
+    specs = [(file, read_spec(file)) for file in files]
+    tables = []
+    for file, spec in specs:
+        folder = out / file.stem
+        jobs = plan_jobs(spec, folder)
+        failed = {}
+        if not only_write:
+            say(f"{spec.title}: {len(jobs)} runs in {folder}")
+            make_stores(spec.row, say)
+            failed = run_jobs(jobs, workers=workers, threads=threads, say=say)
+        results = collect(spec, jobs, failed)
+        has_plot = save_plot(spec, results, folder / "plot.png")
+        markdown = write_text(folder / "table.md", to_markdown(spec, results, "plot.png" if has_plot else None))
+        page = write_text(folder / "table.html", to_page(spec, results, draw_plot(spec, results)))
+        tables.append(Table(spec, results, markdown, page))
+    return tables
+
+
+def write_results(tables: Sequence[Table], file: Path) -> Path:
+    """All tables in one Markdown page, with their plots in images/ beside it."""
+    sections = [INTRO]
+    for table in tables:
+        name = f"images/{table.markdown.parent.name}.png"
+        has_plot = save_plot(table.spec, table.results, file.parent / name)
+        sections.append(to_markdown(table.spec, table.results, name if has_plot else None))
+    return write_text(file, "\n".join(sections))
+
+
+def write_text(file: Path, text: str) -> Path:
+    """Write a file in one step."""
+    aside = file.with_name(file.name + ".part")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        aside.write_text(text, encoding="utf-8")
+        aside.replace(file)
+    except OSError as error:
+        raise TrainError(f"cannot write {file}: {error.strerror or error}; choose another place") from None
+    return file

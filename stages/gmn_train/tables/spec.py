@@ -1,0 +1,100 @@
+"""What a table's TOML file says, checked before anything runs."""
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+from gmn_pipeline.config import merge_tables, read_toml
+from gmn_pipeline.errors import ConfigError
+from gmn_train.models import model_changes
+from gmn_train.runs import parse_numbers
+
+_STRICT = {"extra": "forbid"}
+
+
+@dataclass(frozen=True)
+class RowSpec:
+    """One line of the table: a model on a dataset, over seeds and splits."""
+
+    __pydantic_config__ = _STRICT
+    dataset: str
+    """A name of `gmn-prep datasets`."""
+    model: str = "gmn"
+    """A name of `gmn-train models`."""
+    label: str | None = None
+    """What the line is called; the model's name unless given."""
+    seeds: str = "0"
+    splits: str = "0"
+    set: dict[str, Any] = field(default_factory=dict)
+    """Settings of `gmn-train run` to change."""
+    tokenize: list[str] = field(default_factory=list)
+    """Further options of `gmn-prep tokenize` for a store that is not there yet."""
+    store: Path | None = None
+    """data/NAME.zarr unless given."""
+    x: float | None = None
+    """Where the line stands in the plot."""
+    series: str | None = None
+    """The curve of the plot it belongs to."""
+
+    @property
+    def name(self) -> str:
+        return self.label or self.model
+
+    @property
+    def folder(self) -> str:
+        """The name as a folder."""
+        return re.sub(r"[^a-z0-9+-]+", "-", self.name.lower()).strip("-") or "row"
+
+    @property
+    def store_path(self) -> Path:
+        plain = self.dataset.removeprefix("ogbn-").removeprefix("ogbg-")
+        return self.store or Path("data") / f"{plain}.zarr"
+
+    @property
+    def assignments(self) -> list[str]:
+        """`set` as options of --set."""
+        return [f"{key}={_toml(value)}" for key, value in self.set.items()]
+
+
+@dataclass(frozen=True)
+class TableSpec:
+    """A whole file."""
+
+    __pydantic_config__ = _STRICT
+    title: str
+    row: list[RowSpec]
+    note: str = ""
+    plot: Literal["x", "epoch", ""] = ""
+    xlabel: str = ""
+
+
+def read_spec(file: Path) -> TableSpec:
+    """A table's file; ConfigError says in one line what is wrong with it."""
+    table = read_toml(file)
+    shared = table.pop("defaults", {})
+    table["row"] = [merge_tables(shared, row) for row in table.get("row", [])]
+    try:
+        spec = TypeAdapter(TableSpec).validate_python(table)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise ConfigError(f"{file}: {place}: {first['msg'][:1].lower()}{first['msg'][1:]}") from None
+    if not spec.row:
+        raise ConfigError(f"{file} has no [[row]]; a row names a dataset and a model")
+    folders = [row.folder for row in spec.row]
+    for row in spec.row:
+        model_changes(row.model)
+        for what in ("seeds", "splits"):
+            parse_numbers(getattr(row, what), what)
+        if folders.count(row.folder) > 1:
+            raise ConfigError(f"{file}: two rows are called '{row.name}'; give one of them another label")
+    return spec
+
+
+def _toml(value: Any) -> str:
+    import tomli_w
+
+    return tomli_w.dumps({"x": value}).partition("=")[2].strip()

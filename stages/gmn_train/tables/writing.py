@@ -1,0 +1,122 @@
+"""A table's results as Markdown and as a page, beside what others published."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from jinja2 import Environment, PackageLoader
+from markupsafe import Markup
+
+import gmn_pipeline
+from gmn_pipeline.config import read_toml
+from gmn_train.report.page import METRIC_NAMES
+from gmn_train.tables.running import RowResult
+from gmn_train.tables.spec import RowSpec, TableSpec
+
+PUBLISHED = Path(__file__).parent / "published.toml"
+NONE = "–"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the table as text; the columns of COLUMNS."""
+
+    name: str
+    test: str
+    val: str
+    runs: str
+    epochs: str
+    seconds: str
+    memory: str
+    parameters: str
+    paper: str
+    command: str
+
+
+COLUMNS = {
+    "name": "model", "test": "test", "val": "validation", "runs": "runs", "epochs": "epochs", "seconds": "s/epoch",
+    "memory": "peak memory", "parameters": "parameters", "paper": "paper",
+}  # fmt: skip
+
+
+def published(dataset: str) -> dict[str, Any]:
+    """What others report for a dataset: `paper` by model, and `best`."""
+    found: dict[str, Any] = read_toml(PUBLISHED).get(dataset, {})
+    return found
+
+
+def describe(result: RowResult) -> Line:
+    """A row's results as text."""
+    row, summaries = result.row, result.summaries
+    paper = published(row.dataset).get("paper", {}).get(row.model)
+    shared = {
+        "name": row.name,
+        "paper": f"{paper:.4f}" if paper is not None and row.label in (None, row.model) else NONE,
+        "command": row_command(row),
+    }
+    if not summaries:
+        told = f"failed: {result.failures[0]}" if result.failures else "not run"
+        return Line(test=told, val=NONE, runs="0", epochs=NONE, seconds=NONE, memory=NONE, parameters=NONE, **shared)
+    missing = result.pending + len(result.failures)
+    return Line(
+        test=spread([s["test"] for s in summaries]),
+        val=spread([s["val"] for s in summaries]),
+        runs=f"{len(summaries)}" + (f" of {len(summaries) + missing}" if missing else ""),
+        epochs=f"{max(s['epochs'] for s in summaries)}",
+        seconds=f"{min(s['seconds_per_epoch'] for s in summaries):.2f}",
+        memory=f"{max(s['peak_memory_bytes'] for s in summaries) / 1e9:.2f} GB",
+        parameters=f"{summaries[0]['parameters']:,}",
+        **shared,
+    )
+
+
+def row_command(row: RowSpec) -> str:
+    """The command that repeats a row."""
+    parts = ["gmn-train run --store", str(row.store_path), "--model", row.model]
+    for one, many, text in (("--seed", "--seeds", row.seeds), ("--split", "--splits", row.splits)):
+        if text != "0":
+            parts += [one if text.isdigit() else many, text]
+    return " ".join(parts + [part for text in row.assignments for part in ("--set", text)])
+
+
+def spread(values: Sequence[float]) -> str:
+    """Mean and standard deviation."""
+    return f"{fmean(values):.4f}" + (f" ± {stdev(values):.4f}" if len(values) > 1 else "")
+
+
+def heading(spec: TableSpec, results: Sequence[RowResult]) -> str:
+    """What is measured, and the best public figure."""
+    datasets = sorted({row.dataset for row in spec.row})
+    metrics = sorted({s["metric"] for result in results for s in result.summaries})
+    text = f"Test {' / '.join(METRIC_NAMES[m] for m in metrics) or 'metric'} on {', '.join(datasets)}"
+    best = [(name, published(name).get("best")) for name in datasets]
+    told = [f"{b['value']} ({b['of']}{f', {name}' if len(datasets) > 1 else ''})" for name, b in best if b]
+    return f"{text}; best public figure: {'; '.join(told)}." if told else f"{text}."
+
+
+def to_markdown(spec: TableSpec, results: Sequence[RowResult], image: str | None) -> str:
+    """One section."""
+    lines = [describe(result) for result in results]
+    text = [f"## {spec.title}", "", heading(spec, results), ""]
+    text += [spec.note.strip(), ""] if spec.note else []
+    text += ["| " + " | ".join(COLUMNS.values()) + " |", "|---" + "|---:" * (len(COLUMNS) - 1) + "|"]
+    text += ["| " + " | ".join(getattr(line, key) for key in COLUMNS) + " |" for line in lines]
+    text += ["", f"![{spec.title}]({image})"] if image else []
+    text += ["", "```", *[line.command for line in lines], "```", ""]
+    return "\n".join(text)
+
+
+def to_page(spec: TableSpec, results: Sequence[RowResult], plot: str | None) -> str:
+    """The same as a self-contained page; `plot` is inline SVG."""
+    environment = Environment(loader=PackageLoader("gmn_train", ""), autoescape=True, trim_blocks=True)
+    return environment.get_template("tables/table.html.jinja").render(
+        title=spec.title,
+        heading=heading(spec, results),
+        note=spec.note,
+        columns=COLUMNS,
+        lines=[describe(result) for result in results],
+        plot=None if plot is None else Markup(plot),  # noqa: S704 - drawn by us, its texts escaped by matplotlib
+        version=gmn_pipeline.__version__,
+    )
