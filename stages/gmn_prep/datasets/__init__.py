@@ -1,12 +1,20 @@
-"""The datasets by name, and the user's own by path. A new one is a file here and a line in this table."""
+"""The datasets by name, and the user's own by path. A new one is a file here and a line in this table.
+
+A family of public datasets that one library loads is a file with its own lines.
+"""
 
 from pathlib import Path
 from typing import Any
 
 from gmn_pipeline.errors import DatasetError, nearest
+from gmn_pipeline.task import Task
 from gmn_prep.datasets.entry import Dataset, DatasetOptions, LoadedDataset, lazy
-from gmn_prep.datasets.heterophilous import heterophilous_files
-from gmn_prep.datasets.ogb_node import OGBN_ARXIV
+from gmn_prep.datasets.gnn_benchmark import GNN_BENCHMARK
+from gmn_prep.datasets.heterophilous import HETEROPHILOUS
+from gmn_prep.datasets.lrgb import LRGB
+from gmn_prep.datasets.malnet import MALNET_TINY
+from gmn_prep.datasets.ogb_node import OGB_NODE
+from gmn_prep.datasets.planetoid import PLANETOID
 
 __all__ = [
     "DATASETS",
@@ -26,8 +34,7 @@ _LINES = (
         "minesweeper-grid",
         lazy("minesweeper_grid", "load_minesweeper_grid"),
         size="10,000 nodes, 39,402 edges, or --nodes",
-        task="node, binary",
-        metric="roc_auc",
+        predicts=Task.of("node", "binary", 2, "roc_auc"),
         source=f"{GENERATED} (Platonov et al. 2023)",
         takes={"nodes": 10_000, "seed": 0},
         counts=lazy("minesweeper_grid", "count_grid"),
@@ -36,8 +43,7 @@ _LINES = (
         "sbm-pattern",
         lazy("sbm_pattern", "load_sbm_pattern"),
         size="14,000 graphs of 45-190 nodes, or --graphs",
-        task="node, binary",
-        metric="weighted_accuracy",
+        predicts=Task.of("node", "binary", 2, "weighted_accuracy", class_weighted=True),
         source=f"{GENERATED} (PATTERN, Dwivedi et al. 2020)",
         takes={"graphs": 14_000, "seed": 0},
         counts=lazy("sbm_pattern", "count_pattern"),
@@ -46,8 +52,7 @@ _LINES = (
         "skip-ring",
         lazy("skip_ring", "load_skip_ring"),
         size="2,000 graphs of 24-48 nodes, or --graphs",
-        task="graph, 4 classes",
-        metric="accuracy",
+        predicts=Task.of("graph", "multiclass", 4, "accuracy"),
         source=f"{GENERATED} (after CSL, Murphy et al. 2019)",
         takes={"graphs": 2_000, "seed": 0},
         counts=lazy("skip_ring", "count_skip_ring"),
@@ -56,33 +61,17 @@ _LINES = (
         "cycle-count",
         lazy("cycle_count", "load_cycle_count"),
         size="5,000 graphs of 24-48 nodes, or --graphs",
-        task="graph, 2 regression targets",
-        metric="mae",
+        predicts=Task.of("graph", "regression", 2, "mae"),
         source=GENERATED,
         takes={"graphs": 5_000, "seed": 0},
         counts=lazy("cycle_count", "count_cycle_count"),
     ),
-    Dataset(
-        "minesweeper",
-        lazy("heterophilous", "load_heterophilous", "minesweeper"),
-        size="10,000 nodes, 39,402 edges",
-        task="node, binary",
-        metric="roc_auc",
-        source="PyG, ROOT/heterophilous",
-        counts=lambda _: (10_000, 78_804),
-        raw=heterophilous_files("minesweeper"),
-    ),
-    Dataset(
-        "ogbn-arxiv",
-        lazy("ogb_node", "load_ogbn_arxiv"),
-        size="169,343 nodes, 1,166,243 edges",
-        task="node, 40 classes",
-        metric="accuracy",
-        source="ogb, ROOT/ogb",
-        takes={"directed": False},
-        counts=lambda options: (169_343, 1_166_243 if options.directed else 2_315_598),
-        raw=OGBN_ARXIV,
-    ),
+    *HETEROPHILOUS,
+    *PLANETOID,
+    *OGB_NODE,
+    *LRGB,
+    *GNN_BENCHMARK,
+    MALNET_TINY,
 )
 DATASETS = {line.name: line for line in _LINES}
 

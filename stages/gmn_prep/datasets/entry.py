@@ -6,6 +6,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gmn_pipeline.task import Task
+
 if TYPE_CHECKING:
     from gmn_pipeline.graph import Graph
     from gmn_prep.datasets.raw_files import RawFiles
@@ -41,9 +43,8 @@ class Dataset:
 
     name: str
     load: "Callable[[DatasetOptions], Graph]"
+    predicts: Task
     size: str
-    task: str
-    metric: str
     source: str
     takes: dict[str, Any] = field(default_factory=dict)
     """The options that change the content, with what they are when not given."""
@@ -51,6 +52,22 @@ class Dataset:
     """(nodes, slots) known, or well estimated, without loading."""
     raw: "RawFiles | None" = None
     """The files it is read from; None for a generator."""
+
+    @property
+    def task(self) -> str:
+        """The task in words, its level first."""
+        count = self.predicts.classes
+        words = {
+            "binary": "binary",
+            "multiclass": f"{count} classes",
+            "multilabel": f"{count} labels",
+            "regression": f"{count} regression targets",
+        }
+        return f"{self.predicts.level}, {words[self.predicts.kind]}"
+
+    @property
+    def metric(self) -> str:
+        return self.predicts.metric
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
-"""Node datasets of the Open Graph Benchmark, through ogb's own loader."""
+"""Node datasets of the Open Graph Benchmark, through ogb's own loader, with its splits."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -7,33 +8,29 @@ import numpy as np
 
 from gmn_pipeline.graph import TEST, TRAIN, VAL, Graph
 from gmn_pipeline.task import Task
-from gmn_prep.datasets.entry import DatasetOptions
+from gmn_prep.datasets.entry import Dataset, DatasetOptions
 from gmn_prep.datasets.public_dataset import load_public_dataset
 from gmn_prep.datasets.raw_files import RawFiles
 
-OGBN_ARXIV = RawFiles(
-    folder="ogb/ogbn_arxiv",
-    files=(
-        *(f"raw/{stem}.csv.gz" for stem in ("edge", "node-feat", "node-label", "node_year")),
-        *(f"raw/num-{stem}-list.csv.gz" for stem in ("node", "edge")),
-        *(f"split/time/{part}.csv.gz" for part in ("train", "valid", "test")),
-    ),
-    url="http://snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip",
-    # Without it ogb believes that its files are out of date, and asks whether to delete them.
-    markers=("RELEASE_v1.txt",),
-)
 
-
-def load_ogbn_arxiv(options: DatasetOptions) -> Graph:
-    """Citations between arXiv papers of computer science: 40 subject classes, official split by year."""
+def load_ogb_node(name: str, options: DatasetOptions) -> Graph:
+    line = next(line for line in OGB_NODE if line.name == name)
+    assert line.raw is not None
+    directed = options.directed and "directed" in line.takes
 
     def convert(root: Path) -> Graph:
-        return _convert("ogbn-arxiv", Task.of("node", "multiclass", 40, "accuracy"), root, options.directed)
+        data, splits = _read(name, root)
+        if "directed" in line.takes:
+            return Graph.from_pyg(data, line.predicts, directed=directed).replace(splits=splits)
+        # ogb has added every reverse itself: ours would only double the memory.
+        graph = Graph.from_pyg(data, line.predicts, directed=True)
+        return graph.replace(splits=splits, directed=False).check()
 
-    return load_public_dataset("ogbn-arxiv", OGBN_ARXIV, options, convert, directed=options.directed)
+    return load_public_dataset(name, line.raw, options, convert, directed=directed)
 
 
-def _convert(name: str, task: Task, root: Path, directed: bool) -> Graph:
+def _read(name: str, root: Path) -> tuple[Any, Any]:
+    """PyG's Data, and the split, (1, n) uint8."""
     import torch
     from ogb.nodeproppred import PygNodePropPredDataset
     from torch_geometric.data import Data
@@ -49,4 +46,41 @@ def _convert(name: str, task: Task, root: Path, directed: bool) -> Graph:
     splits = np.zeros((1, data.num_nodes), dtype=np.uint8)
     for part, code in (("train", TRAIN), ("valid", VAL), ("test", TEST)):
         splits[0, parts[part].numpy()] = code
-    return Graph.from_pyg(data, task, directed=directed).replace(splits=splits)
+    return data, splits
+
+
+def _raw(stem: str, split: str, *further: str) -> RawFiles:
+    return RawFiles(
+        folder=f"ogb/ogbn_{stem}",
+        files=(
+            *(f"raw/{table}.csv.gz" for table in ("edge", "node-feat", "node-label", *further)),
+            *(f"raw/num-{table}-list.csv.gz" for table in ("node", "edge")),
+            *(f"split/{split}/{part}.csv.gz" for part in ("train", "valid", "test")),
+        ),
+        url=f"http://snap.stanford.edu/ogb/data/nodeproppred/{stem}.zip",
+        # Without it ogb believes that its files are out of date, and asks whether to delete them.
+        markers=("RELEASE_v1.txt",),
+    )
+
+
+OGB_NODE = (
+    Dataset(
+        "ogbn-arxiv",
+        partial(load_ogb_node, "ogbn-arxiv"),
+        Task.of("node", "multiclass", 40, "accuracy"),
+        size="169,343 nodes, 1,166,243 edges",
+        source="ogb, ROOT/ogb",
+        takes={"directed": False},
+        counts=lambda options: (169_343, 1_166_243 if options.directed else 2_315_598),
+        raw=_raw("arxiv", "time", "node_year"),
+    ),
+    Dataset(
+        "ogbn-products",
+        partial(load_ogb_node, "ogbn-products"),
+        Task.of("node", "multiclass", 47, "accuracy"),
+        size="2,449,029 nodes, 61,859,140 edges",
+        source="ogb, ROOT/ogb",
+        counts=lambda _: (2_449_029, 123_718_280),
+        raw=_raw("products", "sales_ranking"),
+    ),
+)

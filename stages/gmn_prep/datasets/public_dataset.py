@@ -8,7 +8,7 @@ from gmn_pipeline.graph import Graph
 from gmn_prep.datasets.entry import DatasetOptions
 from gmn_prep.datasets.graph_cache import cache_name, read_cache, write_cache
 from gmn_prep.datasets.quiet_loader import quiet_loader, unreachable
-from gmn_prep.datasets.raw_files import RawFiles, is_writable, keep_downloads, scratch_root, user_cache
+from gmn_prep.datasets.raw_files import RawFiles, few, is_writable, keep_downloads, scratch_root, user_cache
 
 
 def load_public_dataset(
@@ -46,8 +46,9 @@ def load_public_dataset(
             reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
             if root is None:
                 raise DatasetError(_missing_message(name, raw, options.data_root, reason)) from error
+            place = root / (raw.archive if raw.archive and raw.missing(root) else raw.folder)
             raise DatasetError(
-                f"{name}: the raw files in {root / raw.folder} cannot be read ({reason}); "
+                f"{name}: the raw files in {place} cannot be read ({reason}); "
                 f"replace them with those of {raw.url}"
             ) from error
         if root is None:
@@ -73,8 +74,14 @@ def _require_network(name: str, raw: RawFiles, data_root: Path) -> None:
 
 
 def _missing_message(name: str, raw: RawFiles, data_root: Path, reason: str) -> str:
-    absent = [str(path.relative_to(data_root / raw.folder)) for path in raw.missing(data_root)]
+    absent = raw.missing(data_root)
+    if raw.listed and absent[0] in raw.files:
+        absent.append(raw.listed)
+    archive = ""
+    if raw.archive is not None:
+        path = data_root / raw.archive
+        archive = f", or {path.name} into {path.parent}"
     return (
         f"{name} needs files that are not there, and downloading {raw.url} failed ({reason}); "
-        f"put {', '.join(absent)} into {data_root / raw.folder}"
+        f"put {few(absent)} into {data_root / raw.folder}{archive}"
     )

@@ -2,15 +2,17 @@
 
 A loader never works in the data root itself. It gets a scratch folder with links to the raw files, so a
 read-only root will do, a failed download leaves nothing behind, and no second copy of the data (`processed/`)
-stays.
+stays. An archive is unpacked there.
 """
 
 import os
 import shutil
+import tarfile
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from lzma import LZMAError
 from pathlib import Path
 
 import xxhash
@@ -31,16 +33,37 @@ class RawFiles:
     markers: tuple[str, ...] = ()
     """Files that a loader looks for, whatever they hold."""
 
-    def missing(self, root: Path) -> list[Path]:
-        return [path for path in (root / self.folder / f for f in self.files) if not path.is_file()]
+    archive: str | None = None
+    """Below the data root: a tar file that unpacks beside itself to `folder`. It serves where `files` are not."""
+    listing: Callable[[Path], list[str]] | None = None
+    """Names of further files, read from `files` below the folder given."""
+    listed: str = ""
+    """What those are called where the listing itself is missing."""
+
+    def names(self, root: Path) -> list[str]:
+        """All files of the dataset, below `folder`; those that are listed only if the listing is there."""
+        folder = root / self.folder
+        if self.listing is None or not all((folder / name).is_file() for name in self.files):
+            return list(self.files)
+        return [*self.files, *self.listing(folder)]
+
+    def missing(self, root: Path) -> list[str]:
+        """Files that are not there, below `folder`."""
+        return [name for name in self.names(root) if not (root / self.folder / name).is_file()]
+
+    def has_archive(self, root: Path) -> bool:
+        return self.archive is not None and (root / self.archive).is_file()
 
     def find(self, data_root: Path) -> Path | None:
         """The root that has all files: the data root, or the user's cache if they were downloaded there."""
-        return next((root for root in (data_root, user_cache() / "raw") if not self.missing(root)), None)
+        roots = (data_root, user_cache() / "raw")
+        return next((root for root in roots if not self.missing(root) or self.has_archive(root)), None)
 
     def digest(self, root: Path) -> str:
         """xxh3_128 of names and bytes. Reading costs far less than any use: 45 MB in 20 ms."""
-        return digest_files((name, root / self.folder / name) for name in self.files)
+        if self.archive is not None and self.missing(root):
+            return digest_files([(self.archive, root / self.archive)])
+        return digest_files((name, root / self.folder / name) for name in self.names(root))
 
 
 def digest_files(named: Iterable[tuple[str, Path]]) -> str:
@@ -78,14 +101,40 @@ def scratch_root(raw: RawFiles, root: Path | None) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="gmn-prep-") as name:
         scratch = Path(name)
         if root is not None:
-            for file in (*raw.files, *raw.markers):
-                link = scratch / raw.folder / file
-                link.parent.mkdir(parents=True, exist_ok=True)
-                if (root / raw.folder / file).exists():
-                    link.symlink_to((root / raw.folder / file).absolute())
-                else:
-                    link.touch()
+            if raw.missing(root):
+                unpack_archive(raw, root, scratch)
+            else:
+                link_files(raw, root, scratch)
+            for file in raw.markers:
+                (scratch / raw.folder / file).touch()
         yield scratch
+
+
+def link_files(raw: RawFiles, root: Path, scratch: Path) -> None:
+    for file in raw.names(root):
+        link = scratch / raw.folder / file
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to((root / raw.folder / file).absolute())
+
+
+def unpack_archive(raw: RawFiles, root: Path, scratch: Path) -> None:
+    """Unpack the archive below `root` into the same place below `scratch`. Raises DatasetError."""
+    assert raw.archive is not None
+    path = root / raw.archive
+    try:
+        with tarfile.open(path) as archive:
+            archive.extractall((scratch / raw.archive).parent, filter="data")
+    except (tarfile.TarError, OSError, EOFError, ValueError, LZMAError) as error:
+        raise DatasetError(f"{path} cannot be unpacked ({' '.join(str(error).split())}); replace it") from error
+    lost = raw.missing(scratch)
+    if lost:
+        raise DatasetError(f"{path} holds no {few(lost)} in {Path(raw.folder).name}")
+
+
+def few(names: list[str], most: int = 12) -> str:
+    """Names for a message of one line."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def keep_downloads(raw: RawFiles, scratch: Path, data_root: Path) -> Path:
@@ -96,9 +145,8 @@ def keep_downloads(raw: RawFiles, scratch: Path, data_root: Path) -> Path:
     root = data_root if is_writable(data_root / raw.folder) else user_cache() / "raw"
     lost = raw.missing(scratch)
     if lost:
-        names = ", ".join(str(path.relative_to(scratch / raw.folder)) for path in lost)
-        raise DatasetError(f"{raw.url} was downloaded but holds no {names}")
-    for file in (*raw.files, *raw.markers):
+        raise DatasetError(f"{raw.url} was downloaded but holds no {few(lost)}")
+    for file in (*raw.names(scratch), *raw.markers):
         source, target = scratch / raw.folder / file, root / raw.folder / file
         if source.is_file() and not target.is_file():
             target.parent.mkdir(parents=True, exist_ok=True)

@@ -1,9 +1,12 @@
 """Tiny raw files in the true formats of the public datasets."""
 
 import gzip
+import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from gmn_pipeline.graph import Graph
 from gmn_pipeline.task import Task
@@ -59,13 +62,85 @@ def write_arxiv(root: Path) -> Path:
         "split/time/valid": [[2]],
         "split/time/test": [[1]],
     }
-    for name, rows in tables.items():
-        path = folder / f"{name}.csv.gz"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with gzip.open(path, "wt") as file:
-            file.writelines(",".join(map(str, row)) + "\n" for row in np.asarray(rows).tolist())
+    write_tables(folder, tables)
     return folder
 
 
 def arxiv_features() -> np.ndarray:
     return np.arange(4 * 128).reshape(4, 128) / 8
+
+
+def write_heterophilous(root: Path, name: str, classes: int) -> dict[str, np.ndarray]:
+    """Any of Platonov's sets: they are files of the same arrays."""
+    arrays = minesweeper_arrays() | {"node_labels": np.arange(12) % classes}
+    stem = name.replace("-", "_")
+    path = root / f"heterophilous/{stem}/raw/{stem}.npz"
+    path.parent.mkdir(parents=True)
+    np.savez(path, **arrays)
+    return arrays
+
+
+def write_products(root: Path) -> Path:
+    """ogbn-products with four products; each edge is given in one direction."""
+    folder = root / "ogb/ogbn_products"
+    tables = {
+        "raw/edge": EDGES,
+        "raw/node-feat": np.arange(400).reshape(4, 100) / 8,
+        "raw/node-label": [[5], [46], [0], [5]],
+        "raw/num-node-list": [[4]],
+        "raw/num-edge-list": [[4]],
+        "split/sales_ranking/train": [[0], [3]],
+        "split/sales_ranking/valid": [[2]],
+        "split/sales_ranking/test": [[1]],
+    }
+    write_tables(folder, tables)
+    return folder
+
+
+PLANETOID_TRAIN, PLANETOID_KNOWN = 3, 510
+"""Nodes with a label for training, and nodes before the test nodes: the public split has 500 for validation."""
+
+
+def write_planetoid(root: Path, spelling: str, classes: int, test: list[int]) -> dict[str, np.ndarray]:
+    """The eight files of a Planetoid set; `test` are the test nodes' ids in the order of `tx`.
+
+    Returns x, y and edges by node. A node between the test nodes that is not one of them has no features.
+    """
+    rng = np.random.default_rng(0)
+    n = max(test) + 1
+    x = (rng.random((n, 6)) < 0.4).astype(np.float32)
+    y = rng.integers(0, classes, n)
+    unused = sorted(set(range(PLANETOID_KNOWN, n)) - set(test))
+    x[unused], y[unused] = 0, 0
+    edges = np.stack([np.arange(n - 1), np.arange(1, n)], axis=1)
+    neighbours: dict[int, list[int]] = {v: [v] if v == 0 else [] for v in range(n)}  # a self-loop among them
+    for a, b in edges.tolist():
+        neighbours[a] += [b, b]  # given twice
+        neighbours[b].append(a)
+    one_hot = np.eye(classes, dtype=np.int32)[y]
+    known = slice(0, PLANETOID_KNOWN)
+    parts = {
+        "x": csr_matrix(x[:PLANETOID_TRAIN]),
+        "allx": csr_matrix(x[known]),
+        "tx": csr_matrix(x[test]),
+        "y": one_hot[:PLANETOID_TRAIN],
+        "ally": one_hot[known],
+        "ty": one_hot[test],
+        "graph": neighbours,
+    }
+    folder = root / "planetoid" / spelling / "raw"
+    folder.mkdir(parents=True)
+    stem = f"ind.{spelling.lower()}"
+    for ending, value in parts.items():
+        (folder / f"{stem}.{ending}").write_bytes(pickle.dumps(value, protocol=2))
+    (folder / f"{stem}.test.index").write_text("".join(f"{v}\n" for v in test))
+    return {"x": x, "y": y, "edges": edges}
+
+
+def write_tables(folder: Path, tables: dict[str, Any]) -> None:
+    """ogb's tables: CSV without a head, zipped."""
+    for name, rows in tables.items():
+        path = folder / f"{name}.csv.gz"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with gzip.open(path, "wt") as file:
+            file.writelines(",".join(map(str, row)) + "\n" for row in np.asarray(rows).tolist())

@@ -22,19 +22,6 @@ from tests.prep.datasets.raw_samples import (
 )
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return tmp_path / "cache/gmn-pipeline"
-
-
-@pytest.fixture
-def root(tmp_path):
-    folder = tmp_path / "raw"
-    folder.mkdir()
-    return folder
-
-
 def load(name, root, **options):
     return load_dataset(name, DatasetOptions(data_root=root, **options)).graph
 
