@@ -5,12 +5,13 @@ BIN := $(VENV)/bin
 DEMO := data/demo
 DEMO_EPOCHS ?= 40
 
-.PHONY: demo test lint format bench clean help
+.PHONY: demo test lint format bench docs clean help
 
 help:
 	@echo "make demo   the whole story: generate, tokenize, train, predict, report"
 	@echo "make test   lint, types and all tests"
 	@echo "make bench  every speed claim, ours beside its peer"
+	@echo "make docs   the documentation as a site, into site/"
 	@echo "make format sort imports and format the sources"
 
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -23,6 +24,11 @@ $(VENV)/.bench: $(VENV)/.ready
 	@echo "== installing the benchmarks' peers"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[bench]"
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-build-isolation torch_cluster
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.ready
+	@echo "== installing what the site is made with"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
 	@touch $@
 
 demo: $(VENV)/.ready
@@ -56,5 +62,10 @@ bench: $(VENV)/.bench
 	@echo "== benchmarks: ours beside each peer, best of several"
 	$(BIN)/python -m tests.benchmarks
 
+docs: $(VENV)/.docs
+	@echo "== documentation"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo "open site/index.html; its search needs a server: python3 -m http.server -d site"
+
 clean:
-	rm -rf $(VENV) $(DEMO) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(DEMO) site .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,14 +1,21 @@
 """The documentation names things that exist: files, functions, tests, commands and links."""
 
 import re
+import runpy
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
+
+from gmn_prep.cli import app as prep
+from gmn_train.cli import app as train
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+PROGRAMS: dict[str, Any] = {"gmn-prep": get_command(prep), "gmn-train": get_command(train)}
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 
 
@@ -63,19 +70,26 @@ def commands_in(page: Path) -> Iterator[list[str]]:
         yield shlex.split(" ".join(line.split()))
 
 
+def options_of(command: Any) -> set[str]:
+    return {flag for p in command.params for flag in (*p.opts, *p.secondary_opts) if flag.startswith("-")}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_commands_and_their_options_exist(page: Path) -> None:
-    from typer.main import get_command
-
-    from gmn_prep.cli import app as prep
-    from gmn_train.cli import app as train
-
-    programs = {"gmn-prep": get_command(prep), "gmn-train": get_command(train)}
     for program, name, *rest in commands_in(page):
-        if name.startswith("-"):
+        if not name.islower():  # `gmn-prep COMMAND --help`
             continue
-        commands = programs[program].commands  # type: ignore[attr-defined]
+        commands = PROGRAMS[program].commands
         assert name in commands, f"{program} {name}"
-        known = {flag for p in commands[name].params for flag in (*p.opts, *p.secondary_opts)} | {"--help", "--debug"}
+        known = options_of(commands[name]) | {"--help", "--debug"}
         used = {word.partition("=")[0] for word in rest if re.match(r"--[A-Za-z]", word)}
         assert used <= known, f"{program} {name}: {sorted(used - known)}"
+
+
+def test_the_page_of_commands_has_them_all() -> None:
+    text = runpy.run_path(str(DOCS / "hooks.py"))["describe_programs"]()
+    assert "<!-- commands -->" in (DOCS / "cli.md").read_text()
+    for program, group in PROGRAMS.items():
+        for name, command in group.commands.items():
+            section = text.split(f"### {program} {name}\n")[1].split("\n## ")[0].split("\n### ")[0]
+            assert options_of(command) <= set(re.findall(r"`(--[\w-]+)", section)), f"{program} {name}"
