@@ -116,7 +116,7 @@ def tiny_scan() -> list[Any]:
     """One forward and backward pass as a layer makes it."""
     import torch
 
-    from gmn_train.model.scan import gated_scan
+    from gmn_train.model.scan import ScanInputs, gated_scans
     from gmn_train.model.scan.gradient_kernels import scan_gradients
     from gmn_train.model.scan.kernels import scan_outputs
 
@@ -124,7 +124,7 @@ def tiny_scan() -> list[Any]:
     A, BC = -torch.ones(4, 2), torch.ones(8, 4)  # (channels, states), (total, 2 states)
     D, bias = torch.ones(4), torch.zeros(4)
     ptr = torch.tensor([0, 3, 8])
-    gated_scan(u, dt, A, BC, D, bias, z, seq_ptr=ptr, reverse=False, backend="numba").sum().backward()
+    gated_scans([ScanInputs(u, dt, A, BC, D, bias, z, ptr, reverse=False)], "numba")[0].sum().backward()
     return [scan_outputs, scan_gradients]
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gmn_pipeline.errors import ModelError
-from gmn_train.model.scan import BACKENDS, gated_scan, mamba, selective_scan
+from gmn_train.model.scan import BACKENDS, ScanInputs, gated_scans, mamba, selective_scan
 from gmn_train.model.scan.kernels import CHUNK
 from tests.reference.selective_scan import scan_one
 from tests.train.scan_inputs import TOLERANCE, assert_close, make_inputs, with_gradients
@@ -128,11 +128,26 @@ def test_fused_softplus_and_gate(gated, states, dtype):
     inputs = [u, dt, A, BC, D, bias[0].requires_grad_(), *([z.requires_grad_()] if gated else [])]
     results = [
         with_gradients(
-            gated_scan(*inputs[:6], z if gated else None, seq_ptr=pointers(lengths), reverse=True, backend=b), inputs
+            gated_scans([ScanInputs(*inputs[:6], z if gated else None, pointers(lengths), reverse=True)], b)[0], inputs
         )
         for b in ("numba", "reference")
     ]
     assert_close(*results, TOLERANCE[dtype], ["y", "u", "dt", "A", "BC", "D", "bias", "z"][: len(inputs) + 1])
+
+
+def test_both_directions_at_once_equal_each_alone():
+    """To the bit: they share threads, nothing else, and may differ in length."""
+    scans, inputs = [], []
+    for number, lengths in enumerate(([4000], [7, 3])):
+        u, dt, A, B, C, D = make_inputs((sum(lengths),), 6, 4)
+        BC = torch.cat([B, C], 1).detach().requires_grad_()
+        inputs.append([u, dt, A, BC, D])
+        scans.append(ScanInputs(u, dt, A, BC, D, D.detach(), None, pointers(lengths), reverse=number == 1))
+    for number, scan in enumerate(scans):
+        together = gated_scans(scans, "numba")
+        alone = with_gradients(gated_scans([scan], "numba")[0], inputs[number])
+        for ours, expected in zip(with_gradients(together[number], inputs[number]), alone, strict=True):
+            assert torch.equal(ours, expected)
 
 
 @pytest.mark.parametrize("backend", CPU_BACKENDS)
@@ -241,7 +256,7 @@ def test_gated_scan_refuses(change):
     ptr = pointers([20] if "seq_ptr" not in change else [21])
     inputs |= {name: u.new_zeros(shape) for name, shape in change.items() if shape}
     with pytest.raises(ModelError):
-        gated_scan(**inputs, seq_ptr=ptr, reverse=False, backend="numba")
+        gated_scans([ScanInputs(**inputs, seq_ptr=ptr, reverse=False)], "numba")
 
 
 def test_extreme_decays():

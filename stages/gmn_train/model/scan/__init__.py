@@ -7,7 +7,7 @@ A backend is a file with a function `scan(u, delta, A, B, C, D, seq_ptr, reverse
 in BACKENDS.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -16,6 +16,7 @@ from torch.nn.functional import silu, softplus
 from gmn_pipeline.errors import ModelError, nearest
 from gmn_train.model.scan import mamba, numba_scan, reference
 from gmn_train.model.scan.checks import check_finite, check_seq_ptr, check_shapes
+from gmn_train.model.scan.numba_scan import ScanInputs
 
 BACKENDS: dict[str, Callable[..., Tensor]] = {
     "reference": reference.scan,  # any device and type; slow
@@ -23,7 +24,7 @@ BACKENDS: dict[str, Callable[..., Tensor]] = {
     "mamba": mamba.scan,  # CUDA, needs mamba-ssm
 }
 
-__all__ = ["BACKENDS", "choose_backend", "gated_scan", "selective_scan"]
+__all__ = ["BACKENDS", "ScanInputs", "choose_backend", "gated_scans", "selective_scan"]
 
 
 def choose_backend(x: Tensor, backend: str = "auto") -> str:
@@ -80,31 +81,29 @@ def selective_scan(
     return y.view(u.shape)
 
 
-def gated_scan(
-    u: Tensor,
-    dt: Tensor,
-    A: Tensor,
-    BC: Tensor,
-    D: Tensor,
-    bias: Tensor,
-    z: Tensor | None,
-    *,
-    seq_ptr: Tensor,
-    reverse: bool,
-    backend: str,
-) -> Tensor:
-    """A layer's scan: Δ = softplus(dt + bias), B beside C in BC (total, 2 states), times silu(z) if given.
+def gated_scans(scans: Sequence[ScanInputs], backend: str = "auto") -> list[Tensor]:
+    """The scans of a layer: Δ = softplus(dt + bias), B beside C in BC (total, 2 states), times silu(z) if given.
 
     Packed rows only. Shapes and borders are checked, finiteness is not: a layer checks its own input. `numba`
-    does all of it in one kernel.
+    does all of it in one kernel, and the scans of both directions at once.
     """
-    name = choose_backend(u, backend)
-    states = A.shape[1]
-    check_shapes(u, dt, A, BC[:, :states], BC[:, states:], D, seq_ptr)
-    check_shapes(u, u if z is None else z, A, BC[:, :states], BC[:, states:], bias, seq_ptr)
-    seq_ptr = check_seq_ptr(seq_ptr, len(u))
+    name = choose_backend(scans[0].u, backend)
+    checked = []
+    for scan in scans:
+        u, states = scan.u, scan.A.shape[1]
+        B, C = scan.BC[:, :states], scan.BC[:, states:]  # (total, states) each
+        check_shapes(u, scan.dt, scan.A, B, C, scan.D, scan.seq_ptr)
+        check_shapes(u, u if scan.z is None else scan.z, scan.A, B, C, scan.bias, scan.seq_ptr)
+        checked.append(scan._replace(seq_ptr=check_seq_ptr(scan.seq_ptr, len(u))))
     if name == "numba":
-        return numba_scan.fused_scan(u, dt, A, BC, D, bias, z, seq_ptr, reverse)
-    B, C = BC[:, :states], BC[:, states:]  # (total, states) each
-    y = BACKENDS[name](u, softplus(dt + bias), A, B, C, D, seq_ptr, reverse)
-    return y if z is None else y * silu(z)
+        return numba_scan.fused_scans(checked)
+    return [_gated(scan, BACKENDS[name]) for scan in checked]
+
+
+def _gated(scan: ScanInputs, backend: Callable[..., Tensor]) -> Tensor:
+    """One layer's scan in steps, for backends without a kernel for all of it."""
+    states = scan.A.shape[1]
+    delta = scan.dt if scan.bias is None else softplus(scan.dt + scan.bias)
+    B, C = scan.BC[:, :states], scan.BC[:, states:]
+    y = backend(scan.u, delta, scan.A, B, C, scan.D, scan.seq_ptr, scan.reverse)
+    return y if scan.z is None else y * silu(scan.z)
