@@ -1,0 +1,66 @@
+"""The tutorial's commands are run, in its order, and print what it shows."""
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gmn_pipeline.cli import run_app
+from gmn_prep.cli import app as prep
+from gmn_train.cli import app as train
+
+PROGRAMS = {"gmn-prep": prep, "gmn-train": train}
+TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial.md"
+
+
+def steps() -> Iterator[tuple[str, str, list[str]]]:
+    """("file", name, its lines) and ("run", command, the output shown), in order."""
+    for kind, title, body in re.findall(
+        r'```(python|console)(?: title="([^"]+)")?\n(.*?)```', TUTORIAL.read_text(), re.S
+    ):
+        if kind == "python":
+            yield "file", title, body.splitlines()
+            continue
+        for part in re.split(r"^\$ ", body, flags=re.M)[1:]:
+            command, *shown = part.splitlines()
+            yield "run", command, shown
+
+
+def shape(line: str) -> str:
+    """A line with its numbers and spacing taken out: those may differ between machines."""
+    return " ".join(re.sub(r"\d[\d.,]*", "#", line).split())
+
+
+def run(command: str) -> int:
+    """The exit code, as in a terminal; fewer epochs. In this process: importing torch for each would take minutes."""
+    program, *words = shlex.split(re.sub(r"--epochs \d+", "--epochs 3", command))
+    if program not in PROGRAMS:
+        return subprocess.call([sys.executable if program == "python" else program, *words])
+    with pytest.raises(SystemExit) as end:
+        run_app(PROGRAMS[program], words)
+    return int(end.value.code or 0)
+
+
+def test_the_tutorial_does_what_it_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    for kind, name, lines in steps():
+        if kind == "file":
+            (tmp_path / name).write_text("\n".join(lines) + "\n")
+            continue
+        code = run(name)
+        printed = "".join(capfd.readouterr())
+        assert code == (2 if lines and lines[0].startswith("error:") else 0), f"{name}\n{printed}"
+        if name == "python show.py":  # predictions after three epochs are others
+            assert len(printed.splitlines()) == len(lines)
+            continue
+        found = [shape(line) for line in printed.splitlines()]
+        for line in lines:
+            start = shape(line.partition("...")[0])
+            assert any(line_found.startswith(start) for line_found in found), f"{name}: {line}\n{printed}"
