@@ -1,0 +1,142 @@
+"""`gmn-train table`: real runs in processes of their own, skipped when done, resumed when killed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from gmn_pipeline import TokenSettings
+from gmn_pipeline.errors import ConfigError, TrainError
+from gmn_train.models import MODELS
+from gmn_train.tables.making import make_tables, write_results
+from gmn_train.tables.running import collect, plan_jobs
+from gmn_train.tables.spec import read_spec
+from gmn_train.tables.writing import published, to_markdown
+from tests.stores import ring_graph, write_store
+
+SPEC = """
+title = "Rings"
+note = "Small ones."
+plot = "epoch"
+
+[defaults]
+dataset = "ring"
+store = "{store}"
+set = {{ epochs = 3, "model.width" = 16, "model.node_layers" = 1 }}
+
+[[row]]
+model = "gmn"
+seeds = "0,1"
+
+[[row]]
+model = "mlp"
+
+[[row]]
+label = "GPS of a wrong width"
+model = "gps"
+set = {{ "model.width" = 18 }}
+"""
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> Path:
+    store = write_store(tmp_path / "ring.zarr", ring_graph(60, 60), TokenSettings(1, 2, 1)).path
+    file = tmp_path / "rings.toml"
+    file.write_text(SPEC.format(store=store))
+    return file
+
+
+def make(spec: Path, out: Path, **options):
+    said: list[str] = []
+    tables = make_tables([spec], out, **{"workers": 2, "threads": 1, "only_write": False, "say": said.append} | options)
+    return tables[0], "\n".join(said)
+
+
+def test_a_table_runs_skips_what_is_done_and_tells_what_failed(spec, tmp_path):
+    table, said = make(spec, tmp_path / "out")
+    assert "Rings: 4 runs" in said
+    text = table.markdown.read_text()
+    rows = {line.split(" | ")[0].strip("| "): line for line in text.splitlines() if line.startswith("| ")}
+    assert "±" in rows["gmn"]
+    assert "failed: gps has 4 attention heads" in rows["GPS of a wrong width"]
+    assert "--model gmn --seeds 0,1 --set epochs=3 --set model.width=16 --set model.node_layers=1" in text
+    assert (tmp_path / "out" / "rings" / "plot.png").stat().st_size > 1000
+    page = table.page.read_text()
+    assert "<svg" in page
+    assert "http" not in page.replace("http://www.w3.org", ""), "the page must need nothing else"
+    before = sorted(p.stat().st_mtime_ns for p in tmp_path.rglob("summary.json"))
+    again, said = make(spec, tmp_path / "out")
+    assert "3 of 4 runs are there already" in said
+    assert sorted(p.stat().st_mtime_ns for p in tmp_path.rglob("summary.json")) == before
+    assert again.markdown.read_text() == text
+    results = write_results([again], tmp_path / "docs" / "results.md")
+    assert "## Rings" in results.read_text()
+    assert (tmp_path / "docs" / "images" / "rings.png").exists()
+
+
+def test_a_killed_table_goes_on(spec, tmp_path):
+    """SIGKILL to the table and its runs; the same command then ends with the same figures as one left alone."""
+    text = spec.read_text().replace("epochs = 3", "epochs = 40")
+    spec.write_text(text[: text.rindex("[[row]]")])
+    out = tmp_path / "out"
+    command = [sys.executable, "-P", "-c", "from gmn_train.cli import main; main()", "table", str(spec), "--out"]
+    process = subprocess.Popen([*command, str(out)], start_new_session=True, stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 120
+    while not list(out.rglob("metrics.jsonl")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    killed, _ = make(spec, out, only_write=True)
+    assert killed.open_runs > 0
+    assert "not run" in killed.markdown.read_text() or " of 2" in killed.markdown.read_text()
+    subprocess.run([*command, str(out), "--jobs", "2", "--threads", "1"], check=True, stdout=subprocess.DEVNULL)
+    alone, _ = make(spec, tmp_path / "alone")
+    for path in (tmp_path / "alone").rglob("summary.json"):
+        other = out / path.relative_to(tmp_path / "alone")
+        mine, theirs = (json.loads(p.read_text()) for p in (path, other))
+        assert (mine["test"], mine["val"]) == (theirs["test"], theirs["val"])
+    assert alone.open_runs == 0
+
+
+def test_settings_that_changed_are_refused(spec, tmp_path):
+    make(spec, tmp_path / "out")
+    spec.write_text(spec.read_text().replace("epochs = 3", "epochs = 4"))
+    with pytest.raises(TrainError, match="is a run with other settings"):
+        make(spec, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "field required"),
+        ('title = "a"', "has no \\[\\[row\\]\\]"),
+        ('title = "a"\n[[row]]\nmodel = "gmn"', "row.0.dataset: field required"),
+        ('title = "a"\n[[row]]\ndataset = "x"\nmodell = "gmn"', "row.0.modell"),
+        ('title = "a"\n[[row]]\ndataset = "x"\nmodel = "gmm"', "did you mean 'gmn'"),
+        ('title = "a"\n[[row]]\ndataset = "x"\nseeds = "a"', "--seeds is 'a'"),
+        ('title = "a"\n[[row]]\ndataset = "x"\n[[row]]\ndataset = "y"', "two rows are called 'gmn'"),
+    ],
+)
+def test_mistakes_in_a_spec(tmp_path, text, message):
+    file = tmp_path / "a.toml"
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=message):
+        read_spec(file)
+
+
+def test_published_figures_are_of_known_models_and_stand_beside_ours(tmp_path):
+    for name in ("minesweeper", "peptides-func", "ogbn-arxiv"):
+        assert set(published(name)["paper"]) <= set(MODELS)
+    file = tmp_path / "a.toml"
+    file.write_text('title = "a"\n[[row]]\ndataset = "minesweeper"\n[[row]]\ndataset = "minesweeper"\nlabel = "other"')
+    spec = read_spec(file)
+    text = to_markdown(spec, collect(spec, plan_jobs(spec, tmp_path), {}), None)
+    assert "best public figure: 0.9786 (tuned GCN)" in text
+    lines = [line for line in text.splitlines() if line.startswith("| ")]
+    assert lines[1].endswith("| 0.9101 |")
+    assert lines[2].endswith("| – |"), "the paper's figure is for the model of that name only"
