@@ -1,4 +1,4 @@
-"""The tutorial's commands are run, in its order, and print what it shows."""
+"""The tutorial's commands are run, in its order, and print what it shows; the Python of other pages is run, too."""
 
 import re
 import shlex
@@ -6,7 +6,9 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from gmn_pipeline.cli import run_app
@@ -64,3 +66,28 @@ def test_the_tutorial_does_what_it_shows(
         for line in lines:
             start = shape(line.partition("...")[0])
             assert any(line_found.startswith(start) for line_found in found), f"{name}: {line}\n{printed}"
+
+
+def python_of(page: str) -> str:
+    return "\n".join(re.findall(r"```python\n(.*?)```", (TUTORIAL.parent / page).read_text(), re.S))
+
+
+def test_the_training_loop_of_the_model_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run("gmn-prep tokenize --dataset minesweeper-grid --nodes 100 --m 2 --M 2 --s 1 --out data/grid.zarr") == 0
+    names: dict[str, Any] = {}
+    exec(python_of("model.md"), names)
+    assert names["logits"].shape == (100, 1)
+
+
+def test_the_store_written_in_extending_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {
+        "edges": np.stack([np.arange(40), (np.arange(40) + 1) % 40], 1),
+        "features": np.ones((40, 3), np.float32),
+        "labels": np.arange(40) % 7,
+        "splits": np.arange(40) % 4,
+    }
+    exec(python_of("extending.md"), names)
+    assert names["tokens"].node_ids.tolist() == [0, 5, 7]
+    assert run("gmn-prep verify data/mine.zarr") == 0
