@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from gmn_pipeline import Graph
 from gmn_pipeline.errors import ConfigError
 from gmn_prep.encodings import LaplacianEncoding, chebyshev_krylov, laplacian_encoding
+from gmn_prep.encodings.factored_laplacian import SHIFT, FactoredLaplacian, factor_if_cheap
+from gmn_prep.encodings.locality import bandwidth_order, renumbered
 from tests.reference.encodings import dense_laplacian, graph_ranges
 from tests.strategies import graphs
 
@@ -91,6 +93,30 @@ def test_large_graphs_agree_with_dense(name: str, dtype: str, monkeypatch: pytes
         monkeypatch.setattr(chebyshev_krylov, "FLOAT32_ROWS", 0)
     graph = LARGE[name]()
     check_against_dense(graph, 8, laplacian_encoding(graph, 8), tolerance=1e-4)
+
+
+def test_factors_and_filter_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    grid = nx.convert_node_labels_to_integers(nx.grid_2d_graph(20, 45))
+    graph = from_networkx(disconnected(grid, nx.path_graph(70)), isolated=3)
+    factored = laplacian_encoding(graph, 6)
+    monkeypatch.setattr(chebyshev_krylov, "factor_if_cheap", lambda *_: None)
+    filtered = laplacian_encoding(graph, 6)
+    np.testing.assert_allclose(factored.values, filtered.values, atol=1e-6)
+    np.testing.assert_allclose(factored.vectors, filtered.vectors, atol=1e-2)
+
+
+def test_only_narrow_graphs_are_factored() -> None:
+    for name, expected in (("grid, double eigenvalues", True), ("scale-free", False), ("complete", False)):
+        graph = LARGE[name]()
+        order = bandwidth_order(graph.indptr, graph.indices)
+        assert (factor_if_cheap(*renumbered(graph.indptr, graph.indices, order)) is not None) == expected, name
+
+
+def test_solving_is_the_inverse() -> None:
+    graph = Graph.from_edges(np.array([[0, 1], [1, 2], [2, 2], [2, 3], [3, 0], [0, 1]]), 5, keep_self_loops=True)
+    x, out = np.random.default_rng(0).normal(size=(5, 3)), np.empty((5, 3))
+    FactoredLaplacian(graph.indptr, graph.indices).solve(x, out)
+    np.testing.assert_allclose((dense_laplacian(graph) + SHIFT * np.eye(5)) @ out, x, atol=1e-8)
 
 
 def test_small_eigenvalues_get_small_residuals() -> None:
