@@ -41,6 +41,8 @@ class Purpose(IntEnum):
     SPLIT = 9  # split, item: random splits of a user's own data
     WEIGHTS = 10  # a model's first weights: seeds torch's own generator
     DROPOUT = 11  # epoch, step: seeds torch's own generator for one training step
+    CANDIDATES = 12  # pair, draw: nodes a link is ranked among where a graph has too many
+    LINKS = 13  # use, item: which edges a link task asks for, and the unlinked pairs beside them
 
 
 @njit(inline="always")

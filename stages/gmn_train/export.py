@@ -8,10 +8,11 @@ import numpy as np
 
 from gmn_pipeline.errors import TrainError
 from gmn_pipeline.types import Array
-from gmn_train.metrics import evaluate_metric, predicted_classes
+from gmn_train.evaluation import evaluate_parts
+from gmn_train.metrics import predicted_classes
 from gmn_train.model.frame import GraphModel
 from gmn_train.precision import choose_precision
-from gmn_train.predictions import predict_items, predict_parts
+from gmn_train.predictions import predict_items
 from gmn_train.run_folder import RunFolder
 from gmn_train.session import Session
 
@@ -36,8 +37,7 @@ def open_best(run: Path, store: Path | None = None, *, need_labels: bool = True)
 def evaluate_run(run: Path, store: Path | None) -> dict[str, Any]:
     """The metric of every part at the best epoch."""
     session, model = open_best(run, store)
-    parts = predict_parts(session, model, ("train", "val", "test"))
-    found = {part: evaluate_metric(session.task, scores, y) for part, (scores, y) in parts.items()}
+    found = evaluate_parts(session, model, ("train", "val", "test"))
     return {"run": str(run), "metric": session.task.metric, "split": session.config.split, **found}
 
 

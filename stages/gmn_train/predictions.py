@@ -17,8 +17,12 @@ DRAW_EPOCH = 1 << 40
 """Epoch number of the first draw beyond training's, for averaging over several."""
 
 
-def predict_parts(session: Session, model: GraphModel, parts: Sequence[str]) -> dict[str, tuple[FloatArray, Array]]:
-    """By part, (scores (items, outputs), labels) of its items. In `full` mode one pass serves all parts."""
+Predicted = dict[str, tuple[FloatArray, Array]]
+"""By part, (scores (items, outputs), labels) of its items."""
+
+
+def predict_parts(session: Session, model: GraphModel, parts: Sequence[str]) -> Predicted:
+    """Scores and labels of the parts' items. In `full` mode one pass serves all parts."""
     found = {}
     shared = predict_items(session, model, session.evaluation_steps()) if session.mode == "full" else None
     for part in parts:

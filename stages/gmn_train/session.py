@@ -1,10 +1,11 @@
 """A store opened for training: which units a step takes, what they carry, and how they are read.
 
-A *unit* is what a step is made of: nothing (the whole graph at once, `full`), nodes of one graph (`batch`), or graphs.
-An *item* is what carries a label: a node, a graph or a pair.
+A *unit* is what a step is made of: nothing (the whole graph at once, `full`), nodes or pairs of one graph (`batch`), or
+graphs. An *item* is what carries a label: a node, a graph or a pair.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -18,6 +19,7 @@ from gmn_pipeline.task import Task
 from gmn_pipeline.types import IntArray
 from gmn_train.batches import Step, in_steps, plan_epoch, split_items
 from gmn_train.model.inputs import InputSource, ModelInputs, batch_inputs, whole_inputs
+from gmn_train.model.inputs.rows import concatenate_ranges
 from gmn_train.precision import Precision
 from gmn_train.train_config import TrainConfig
 
@@ -54,6 +56,8 @@ class Session:
         if task is None or (need_labels and self.graph.y is None):
             raise TrainError(f"{config.store} has no labels; tokenize a dataset with labels and a task to train on")
         self.task: Task = task
+        if task.metric == "mrr" and task.level != "link":
+            raise TrainError(f"{config.store} has a {task.level} task with the metric mrr, which ranks links alone")
         splits = self.graph.splits
         count = 0 if splits is None else len(splits)
         if config.split >= max(count, 1):
@@ -102,54 +106,86 @@ class Session:
         nodes = items if self.graph.pairs is None else self.graph.pairs[items, 0]
         return np.searchsorted(self.source.graph_ptr, nodes, side="right") - 1
 
+    @cached_property
+    def _pairs_by_graph(self) -> tuple[IntArray, IntArray]:
+        """(pairs in the order of their graphs, (graphs+1,) borders)."""
+        of_graph = self._graph_of_items(np.arange(self.graph.num_items))
+        counts = np.bincount(of_graph, minlength=self.graph.num_graphs)
+        return np.argsort(of_graph, kind="stable"), np.append(0, np.cumsum(counts))
+
+    def _pairs_of(self, units: IntArray | None) -> IntArray:
+        """The pairs that a step's units hold, ascending."""
+        if units is None:
+            return np.arange(self.graph.num_items)
+        if self.mode == "batch":
+            return units
+        order, borders = self._pairs_by_graph
+        return np.sort(order[concatenate_ranges(borders[units], borders[units + 1] - borders[units])])
+
     def training_steps(self, epoch: int) -> list[Step]:
         """The steps of a training epoch, a pure function of the settings and the epoch."""
         units = self.units("train")
         if units is None:
             return [Step(0, None)]
-        blocks = self.store.block_ptr if self.mode == "batch" else None
+        # Pairs reach all over the graph: reads of a window of blocks would not stay in it.
+        blocks = self.store.block_ptr if self.mode == "batch" and self.task.level != "link" else None
         return plan_epoch(units, self._step_size, self.config.seed, epoch, block_ptr=blocks)
 
     def evaluation_steps(self, part: str | None = None) -> list[Step]:
         """Steps that cover one part, or everything."""
         if self.mode == "full":
             return [Step(0, None)]
-        everything = np.arange(self.graph.num_nodes if self.mode == "batch" else self.graph.num_graphs)
+        everything = np.arange(self.graph.num_items if self.mode == "batch" else self.graph.num_graphs)
         units = everything if part is None else self.units(part)
         assert units is not None
         return in_steps(units, self._step_size)
 
     @property
     def _step_size(self) -> int:
-        return self.config.batch_nodes if self.mode == "batch" else self.config.batch_size
+        if self.mode != "batch":
+            return self.config.batch_size
+        return max(self.config.batch_nodes // 2, 1) if self.task.level == "link" else self.config.batch_nodes
+
+    def node_steps(self, items: IntArray) -> list[Step]:
+        """Steps over nodes, whatever carries the labels, that cover the graphs of `items`: for `load_nodes`."""
+        if self.mode == "full":
+            return [Step(0, None)]
+        if self.mode == "batch":
+            return in_steps(np.arange(self.graph.num_nodes), self.config.batch_nodes)
+        return in_steps(np.unique(self._graph_of_items(items)), self.config.batch_size)
+
+    def load_nodes(self, step: Step, epoch: int | None) -> ModelInputs:
+        """The inputs of a step over nodes, without pairs."""
+        return self._inputs(step.items, step.items, epoch, np.zeros((0, 2), np.int64))
 
     def load(self, step: Step, epoch: int | None) -> Loaded:
         """Read the inputs of one step; epoch None for evaluation."""
-        pairs: IntArray | None = None
-        items: IntArray | None = None
         if self.task.level == "link":
             assert self.graph.pairs is not None
-            items = np.arange(len(self.graph.pairs))
-            if step.items is not None:
-                wanted = self._graph_of_items(items) if self.mode == "graphs" else self.graph.pairs[:, 0]
-                items = np.flatnonzero(np.isin(wanted, step.items))
+            items = self._pairs_of(step.items)
             pairs = self.graph.pairs[items]
-        if self.mode == "batch":
-            assert step.items is not None
-            inputs = batch_inputs(self.source, step.items, epoch=epoch, pairs=pairs)
+            inputs = self._inputs(step.items, np.unique(pairs), epoch, pairs)  # both ends of every pair
         else:
-            inputs = whole_inputs(
-                self.source,
-                step.items,
-                epoch=epoch,
-                chunk_nodes=self.chunk_nodes,
-                keep_tokens=self.mode == "graphs" or self.keeps_tokens,
-                pairs=pairs,
-            )
-        if items is None:
-            if self.task.level == "graph":
-                items = np.arange(self.graph.num_graphs) if step.items is None else step.items
-            else:
+            inputs = self._inputs(step.items, step.items, epoch, None)
+            if self.task.level == "node":
                 items = inputs.node_ids[: inputs.targets].numpy()
+            else:
+                items = np.arange(self.graph.num_graphs) if step.items is None else step.items
         y = None if self.graph.y is None else torch.from_numpy(np.array(self.graph.y[items]))
         return Loaded(inputs, items, y)
+
+    def _inputs(
+        self, graphs: IntArray | None, nodes: IntArray | None, epoch: int | None, pairs: IntArray | None
+    ) -> ModelInputs:
+        """Some nodes in mode `batch`, some graphs otherwise."""
+        if self.mode == "batch":
+            assert nodes is not None
+            return batch_inputs(self.source, nodes, epoch=epoch, pairs=pairs)
+        return whole_inputs(
+            self.source,
+            graphs,
+            epoch=epoch,
+            chunk_nodes=self.chunk_nodes,
+            keep_tokens=self.mode == "graphs" or self.keeps_tokens,
+            pairs=pairs,
+        )

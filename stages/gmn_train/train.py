@@ -20,15 +20,14 @@ from gmn_pipeline.counter_random import Purpose, key_path
 from gmn_pipeline.errors import TrainError
 from gmn_train.batches import Step
 from gmn_train.display import Display
+from gmn_train.evaluation import evaluate_parts
 from gmn_train.loader import ReadAhead
 from gmn_train.losses import class_weights, task_loss
-from gmn_train.metrics import evaluate_metric
 from gmn_train.model.baselines import make_graph_model
 from gmn_train.model.frame import GraphModel
 from gmn_train.model.inputs import to_device
 from gmn_train.optimizer import learning_rate, make_optimizer
 from gmn_train.precision import choose_precision, computing_in
-from gmn_train.predictions import predict_parts
 from gmn_train.run_folder import RunFolder
 from gmn_train.session import Loaded, Session
 from gmn_train.train_config import TrainConfig
@@ -152,8 +151,7 @@ def _end_epoch(
     row: dict[str, Any] = {"epoch": epoch, "loss": progress.loss_sum / max(progress.loss_count, 1), "lr": rate}
     if (epoch + 1) % config.eval_every == 0 or epoch + 1 == epochs:
         begun = time.perf_counter()
-        for part, (scores, y) in predict_parts(session, model, ("val", "test")).items():
-            row[part] = evaluate_metric(task, scores, y)
+        row |= evaluate_parts(session, model, ("val", "test"))
         row["eval_seconds"] = round(time.perf_counter() - begun, 4)
         if is_better(row["val"], progress.best, task.higher_is_better):
             progress.best, progress.best_epoch, progress.test_at_best = row["val"], epoch, row["test"]

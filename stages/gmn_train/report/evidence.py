@@ -10,8 +10,8 @@ from gmn_pipeline.errors import GmnError
 from gmn_pipeline.store.reader import TokenStore
 from gmn_pipeline.task import Task
 from gmn_pipeline.types import Array, FloatArray
+from gmn_train.evaluation import evaluate_parts
 from gmn_train.export import open_best
-from gmn_train.metrics import evaluate_metric
 from gmn_train.model.config import ModelConfig
 from gmn_train.model.frame import GraphModel
 from gmn_train.model.inputs import to_device
@@ -54,7 +54,7 @@ def gather_evidence(run: Path, store: Path, fingerprint: str | None) -> Evidence
             return f"the store {store.name} is another one now (fingerprint {now[:12]}, was {fingerprint[:12]})."
         session, model = open_best(run)
         parts = predict_parts(session, model, ("val", "test"))
-        metrics = {part: evaluate_metric(session.task, *found) for part, found in parts.items()}
+        metrics = evaluate_parts(session, model, ("val", "test"), parts)
         deltas = mean_deltas(session, model)
     except GmnError as error:
         return f"{error}."
