@@ -1,9 +1,17 @@
 """What MkDocs calls while it builds the site. `docs/cli.md` is filled from the commands themselves: it cannot drift."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 MARK = "<!-- commands -->"
+
+
+def on_config(config: Any, **_: Any) -> Any:
+    """Every decision gets its place in the navigation."""
+    decisions = sorted((Path(config.docs_dir) / "decisions").glob("*.md"))
+    config.nav.append({"Decisions": [f"decisions/{file.name}" for file in decisions]})
+    return config
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:

@@ -93,3 +93,17 @@ def test_the_page_of_commands_has_them_all() -> None:
         for name, command in group.commands.items():
             section = text.split(f"### {program} {name}\n")[1].split("\n## ")[0].split("\n### ")[0]
             assert options_of(command) <= set(re.findall(r"`(--[\w-]+)", section)), f"{program} {name}"
+
+
+def test_datasets_and_settings_are_explained_and_models_exist() -> None:
+    from dataclasses import fields
+
+    from gmn_prep.datasets import DATASETS
+    from gmn_train.model.config import ModelConfig
+    from gmn_train.models import MODELS
+
+    for page, names in {"datasets.md": [*DATASETS], "model.md": [item.name for item in fields(ModelConfig)]}.items():
+        said = set(re.findall(r"`([^`\n]+)`", (DOCS / page).read_text()))
+        assert [name for name in names if name not in said] == [], page
+    models = (DOCS / "model.md").read_text().split("## Models by name")[1].split("\n## ")[0]
+    assert set(re.findall(r"^\| `([^`]+)`", models, re.M)) <= set(MODELS)
