@@ -142,7 +142,8 @@ def _write_orderings(writer: "StoreWriter", graph: "Graph", plan: Plan, progress
         return
     with progress.phase("orderings", len(missing), "orderings") as advance:
         for name in missing:
-            writer.write_group(f"orderings/{name}", asdict(compute_ordering(graph, name, seed=plan.config.seed)))
+            found = compute_ordering(graph, name, seed=plan.config.seed, threads=plan.threads)
+            writer.write_group(f"orderings/{name}", asdict(found))
             advance(1)
 
 

@@ -19,7 +19,7 @@ from tests.strategies import graphs
 
 @given(graphs())
 def test_scores_agree_with_the_twins(graph: Graph) -> None:
-    assert np.array_equal(LEVELS["degree"](graph), twins.degree_scores(graph))
+    assert np.array_equal(LEVELS["degree"](graph, 1), twins.degree_scores(graph))
     assert np.array_equal(k_core_levels(graph), twins.k_core_scores(graph))
     np.testing.assert_allclose(pagerank(graph), twins.pagerank_scores(graph), atol=1e-9)
     np.testing.assert_allclose(eigenvector_centrality(graph), twins.eigenvector_scores(graph), atol=1e-5)
@@ -38,7 +38,7 @@ def test_scores_of_larger_graphs_agree(seed: int) -> None:
 @given(graphs(), st.sampled_from(sorted(LEVELS)), st.integers(0, 5))
 def test_permutation_and_ranks_belong_together(graph: Graph, name: str, seed: int) -> None:
     found = compute_ordering(graph, name, seed=seed)
-    levels = LEVELS[name](graph)
+    levels = LEVELS[name](graph, 1)
     assert found.permutation.dtype == graph.indices.dtype
     assert found.ranks.dtype == np.int32
     for lo, hi in graph_ranges(graph):
@@ -46,6 +46,18 @@ def test_permutation_and_ranks_belong_together(graph: Graph, name: str, seed: in
         assert np.array_equal(np.sort(part), np.arange(lo, hi))
         assert np.all(np.diff(levels[part].astype(np.int64)) >= 0)
         assert np.array_equal(found.ranks[lo:hi], np.unique(levels[lo:hi], return_inverse=True)[1])
+
+
+@pytest.mark.parametrize("name", sorted(LEVELS))
+def test_threads_do_not_change_an_ordering(name: str) -> None:
+    random = np.random.default_rng(0)
+    pointer = np.arange(0, 6001, 60)
+    first = random.integers(0, 6000, 9000)
+    edges = np.stack([first, first // 60 * 60 + random.integers(0, 60, 9000)], axis=1)
+    graph = Graph.from_edges(edges, 6000, graph_ptr=pointer)
+    one, two = (compute_ordering(graph, name, threads=threads) for threads in (1, 2))
+    assert np.array_equal(one.permutation, two.permutation)
+    assert np.array_equal(one.ranks, two.ranks)
 
 
 @pytest.mark.parametrize("name", sorted(LEVELS))

@@ -4,6 +4,6 @@ from gmn_pipeline.graph import Graph
 from gmn_pipeline.types import Array
 
 
-def degree_levels(graph: Graph) -> Array:
+def degree_levels(graph: Graph, _threads: int = 1) -> Array:
     """(n,) slots per node: repeated edges count, and in a directed graph the out-edges."""
     return graph.degrees
