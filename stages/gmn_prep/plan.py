@@ -46,7 +46,7 @@ class Plan:
             node_table=config.node_table,
         )
         identity = dataset_identity(config.dataset, options)
-        out = config.out or Path("data") / f"{store_name(config.dataset)}.zarr"
+        out = config.out or Path("data") / f"{store_name(config.dataset, options)}.zarr"
         return cls(config, tokens, options, identity, out, config.threads or available_threads())
 
     def encodings(self, rwse_mode: str) -> dict[str, dict[str, Scalar]]:

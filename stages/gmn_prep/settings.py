@@ -54,11 +54,15 @@ class TokenizeConfig:
     directed: bool = setting(False, help="Keep edges one-way; otherwise they go both ways.", group=DATASET)
     nodes: int | None = setting(None, help="Generated datasets of one graph: its size.", group=DATASET)
     graphs: int | None = setting(None, help="Generated datasets of many graphs: how many.", group=DATASET)
-    data_seed: int = setting(0, help="Seed of generated datasets and of random splits.", group=DATASET)
+    data_seed: int = setting(0, help="Seed of generated datasets, random splits and held-out links.", group=DATASET)
     task: str | None = setting(
-        None, help="Your own data: level-kind, such as node-multiclass or graph-regression.", group=DATASET
+        None,
+        help="link holds out edges of a node dataset as targets. Your own data: level-kind, such as graph-regression.",
+        group=DATASET,
     )
-    metric: str | None = setting(None, help="Your own data: metric, if not the task's default.", group=DATASET)
+    metric: str | None = setting(
+        None, help="Your own data, or --task link: metric, if not the task's default.", group=DATASET
+    )
     classes: int | None = setting(
         None, help="Your own data: number of classes, if not found from the labels.", group=DATASET
     )

@@ -15,6 +15,8 @@ from gmn_prep.datasets.lrgb import LRGB
 from gmn_prep.datasets.malnet import MALNET_TINY
 from gmn_prep.datasets.ogb_node import OGB_NODE
 from gmn_prep.datasets.planetoid import PLANETOID
+from gmn_prep.datasets.user_task import parse_task
+from gmn_prep.datasets.wanted_task import LEFT_BY_LINKS, link_metric, wants_links
 
 __all__ = [
     "DATASETS",
@@ -83,14 +85,19 @@ def load_dataset(name_or_path: str, options: DatasetOptions) -> LoadedDataset:
         from gmn_prep.datasets.user_file import load_user_file
 
         graph, notices = load_user_file(dataset, options)
-        return LoadedDataset(store_name(name_or_path), graph, notices)
+        return LoadedDataset(store_name(name_or_path, options), graph, notices)
     graph = dataset.load(options)
-    said = []
+    said: list[str] = []
     if options.nodes is not None and graph.num_nodes != options.nodes:
         said.append(f"{dataset.name} has {graph.num_nodes:,} nodes, the nearest it comes to {options.nodes:,}")
     if options.directed and not graph.directed:
         said.append(f"{dataset.name} has no directed edges; --directed changes nothing")
-    return LoadedDataset(store_name(name_or_path), graph, tuple(said))
+    if wants_links(dataset, options):
+        from gmn_prep.datasets.links import hold_out_links
+
+        graph, notices = hold_out_links(graph, options.seed, link_metric(options))
+        said += notices
+    return LoadedDataset(store_name(name_or_path, options), graph, tuple(said))
 
 
 def dataset_identity(name_or_path: str, options: DatasetOptions) -> dict[str, Any]:
@@ -115,6 +122,8 @@ def dataset_identity(name_or_path: str, options: DatasetOptions) -> dict[str, An
             root = dataset.raw.find(options.data_root)
             assert root is not None
         identity["content"] = dataset.raw.digest(root)
+    if wants_links(dataset, options):
+        identity |= {"task": "link", "metric": link_metric(options), "seed": options.seed}
     return identity
 
 
@@ -125,15 +134,23 @@ def estimate_size(name_or_path: str, options: DatasetOptions) -> tuple[int, int]
         from gmn_prep.datasets.user_file import count_user_file
 
         return count_user_file(dataset, options)
-    return dataset.counts(options) if dataset.counts else None
+    if dataset.counts is None:
+        return None
+    nodes, slots = dataset.counts(options)
+    return nodes, round(slots * LEFT_BY_LINKS) if wants_links(dataset, options) else slots
 
 
-def store_name(name_or_path: str) -> str:
-    """What a store of it is called: the name without ogb's prefix, or the file's stem."""
+def store_name(name_or_path: str, options: DatasetOptions | None = None) -> str:
+    """What a store of it is called: the name without ogb's prefix, or the file's stem; `-link` if links are asked."""
+    options = options or DatasetOptions()
     name = _table_name(name_or_path)
     if name in DATASETS:
-        return name.removeprefix("ogbn-").removeprefix("ogbg-")
-    return Path(name_or_path).stem
+        links = wants_links(DATASETS[name], options)
+        stem = name.removeprefix("ogbn-").removeprefix("ogbg-")
+    else:
+        links = parse_task(options.task)[0] == "link"
+        stem = Path(name_or_path).stem
+    return f"{stem}-link" if links else stem
 
 
 def _table_name(name: str) -> str:
@@ -150,7 +167,10 @@ def _find(name_or_path: str, options: DatasetOptions) -> Dataset | Path:
             f"no dataset is called '{name_or_path}'; known: {', '.join(DATASETS)}, or a path to your own file"
             f"{nearest(_table_name(name_or_path), tuple(DATASETS))}"
         )
-    for name in ("nodes", "graphs", "task", "metric", "classes", "node_table"):
+    links = wants_links(dataset, options)
+    for name in ("nodes", "graphs", "metric", "classes", "node_table"):
+        if name == "metric" and links:
+            continue
         if getattr(options, name) is not None and name not in dataset.takes:
             takers = ", ".join(line.name for line in _LINES if name in line.takes) or "files of your own"
             raise DatasetError(f"--{name.replace('_', '-')} does not apply to {dataset.name}, only to {takers}")

@@ -24,13 +24,13 @@ class DatasetOptions:
     graphs: int | None = None
     """Generators of many graphs: how many."""
     seed: int = 0
-    """Generators, and the random split of a file that brings none."""
+    """Generators, the random split of a file that brings none, and held-out edges."""
     directed: bool = False
     """Keep the direction of edges; otherwise every edge goes both ways."""
     task: str | None = None
-    """The user's files: level, kind, or both, as `graph`, `regression` or `graph-regression`."""
+    """`link` for held-out edges; the user's files: level, kind, or both, as `graph-regression`."""
     metric: str | None = None
-    """The user's files: how a model is judged; the kind's default unless given."""
+    """The user's files and held-out edges: how a model is judged; the kind's default unless given."""
     classes: int | None = None
     """The user's files: number of classes; found from the labels unless given."""
     node_table: Path | None = None

@@ -48,8 +48,7 @@ def load_public_dataset(
                 raise DatasetError(_missing_message(name, raw, options.data_root, reason)) from error
             place = root / (raw.archive if raw.archive and raw.missing(root) else raw.folder)
             raise DatasetError(
-                f"{name}: the raw files in {place} cannot be read ({reason}); "
-                f"replace them with those of {raw.url}"
+                f"{name}: the raw files in {place} cannot be read ({reason}); replace them with those of {raw.url}"
             ) from error
         if root is None:
             root = keep_downloads(raw, scratch, options.data_root)

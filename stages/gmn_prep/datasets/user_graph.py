@@ -13,7 +13,8 @@ from gmn_pipeline.graph import TEST, TRAIN, VAL, Graph
 from gmn_pipeline.types import Array
 from gmn_prep.datasets.entry import DatasetOptions
 from gmn_prep.datasets.splits import draw_splits
-from gmn_prep.datasets.user_task import choose_task, read_wish
+from gmn_prep.datasets.user_task import Wish, choose_task, read_wish
+from gmn_prep.datasets.wanted_task import link_metric
 
 MASKS = {"train_mask": TRAIN, "val_mask": VAL, "test_mask": TEST}
 EDGES = ("edge_index", "edges", "indptr", "indices")
@@ -51,6 +52,8 @@ def _build(arrays: dict[str, Any], options: DatasetOptions) -> tuple[Graph, tupl
             )
     graphs = None if graph_ptr is None else len(graph_ptr) - 1
     wish = read_wish(options, arrays)
+    if wish.level == "link" and "pairs" not in arrays:
+        return _draw_links(edges, nodes, arrays, options, wish)
     task = None
     if y is not None:
         task = choose_task(y, nodes, graphs, pairs="pairs" in arrays, wish=wish)
@@ -76,6 +79,25 @@ def _build(arrays: dict[str, Any], options: DatasetOptions) -> tuple[Graph, tupl
         graph = graph.replace(splits=_draw_split(graph, options.seed))
         notices.append(f"no split given: drew a random 60/20/20 split with seed {options.seed}")
     return graph, tuple(notices)
+
+
+def _draw_links(
+    edges: Array, nodes: int, arrays: dict[str, Any], options: DatasetOptions, wish: Wish
+) -> tuple[Graph, tuple[str, ...]]:
+    """A link task asked of a file without pairs: its own edges are held out."""
+    from gmn_prep.datasets.links import hold_out_links
+
+    if wish.kind not in (None, "binary"):
+        raise DatasetError(f"a link task on held-out edges is binary, not {wish.kind}; or give pairs and their labels")
+    graph = Graph.from_edges(
+        edges,
+        nodes,
+        edge_attr=arrays.get("edge_attr"),
+        directed=options.directed or bool(arrays.get("directed", False)),
+        x=arrays.get("x"),
+        graph_ptr=arrays.get("graph_ptr"),
+    )
+    return hold_out_links(graph, options.seed, link_metric(options))
 
 
 def _edge_rows(arrays: dict[str, Any]) -> tuple[Array, int | None]:

@@ -27,7 +27,7 @@ class Wish:
 
 def read_wish(options: DatasetOptions, file: dict[str, Any]) -> Wish:
     """The command line's word on each point, else the file's (`level`, `kind`, `metric`, `classes`)."""
-    level, kind = _parse(options.task)
+    level, kind = parse_task(options.task)
     classes = file.get("classes") if options.classes is None else options.classes
     return Wish(
         level=level or file.get("level"),
@@ -61,7 +61,7 @@ def choose_task(y: Array, nodes: int, graphs: int | None, *, pairs: bool, wish: 
     return Task.of(level, kind, classes, wish.metric, **options)  # type: ignore[arg-type]
 
 
-def _parse(task: str | None) -> tuple[str | None, str | None]:
+def parse_task(task: str | None) -> tuple[str | None, str | None]:
     """Level and kind of `graph-regression`; either may be left out."""
     found: dict[str, str] = {}
     levels, kinds = get_args(Level), get_args(Kind)

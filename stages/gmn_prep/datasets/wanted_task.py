@@ -1,0 +1,36 @@
+"""What `--task` may ask of a dataset of the table: its own task, or links where nodes have labels."""
+
+from typing import Any
+
+from gmn_pipeline.errors import DatasetError
+from gmn_pipeline.task import METRICS_OF_KIND, Metric
+from gmn_prep.datasets.entry import Dataset, DatasetOptions
+from gmn_prep.datasets.user_task import parse_task
+
+SHARES = (0.85, 0.05)
+"""Of the edges of a link task, for training and for validation."""
+TRAINING_TARGETS = 0.3
+"""Of the training edges: the others stay in the graph, and are not asked for."""
+LEFT_BY_LINKS = SHARES[0] * (1 - TRAINING_TARGETS)
+"""The share of the edges that a link task leaves in the graph."""
+
+
+def wants_links(dataset: Dataset, options: DatasetOptions) -> bool:
+    """Whether links are to be predicted instead of the dataset's labels. Raises DatasetError for what it has not."""
+    level, kind = parse_task(options.task)
+    own = dataset.predicts
+    if level in (None, own.level) and kind in (None, own.kind):
+        return False
+    if (level, own.level) == ("link", "node") and kind in (None, "binary"):
+        return True
+    allowed = f"{own.level}-{own.kind}" + (", link" if own.level == "node" else "")
+    raise DatasetError(f"--task {options.task} does not fit {dataset.name}; allowed: {allowed}")
+
+
+def link_metric(options: DatasetOptions) -> Metric:
+    """How held-out links are judged. Raises DatasetError for a metric that does not fit."""
+    metric: Any = options.metric or "roc_auc"
+    allowed = METRICS_OF_KIND["binary"]
+    if metric not in allowed:
+        raise DatasetError(f"metric '{metric}' does not fit a link task; allowed: {', '.join(allowed)}")
+    return metric  # type: ignore[no-any-return]
