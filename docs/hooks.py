@@ -19,13 +19,17 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     return markdown.replace(MARK, describe_programs()) if page.file.src_uri == "cli.md" else markdown
 
 
-def on_page_content(html: str, page: Any, **_: Any) -> str:
-    """The long names of the paper map may break after `/`, `::` and `_`, and nowhere else."""
-    if page.file.src_uri != "paper-map.md":
-        return html
-    return re.sub(
-        r"<code>[^<]*/[^<]*</code>", lambda code: re.sub(r"(?<!<)(/|::|_+)(?!code)", r"\1<wbr>", code[0]), html
-    )
+def on_page_content(html: str, **_: Any) -> str:
+    """Code in tables: paths may break after `/`, `::` and `_`, and short names not at all."""
+
+    def break_path(code: re.Match[str]) -> str:
+        return re.sub(r"(?<!<)(/|::|_+)(?!code)", r"\1<wbr>", code[0])
+
+    def mend_cell(cell: re.Match[str]) -> str:
+        text = re.sub(r"<code>[^<]*/[^<]*</code>", break_path, cell[0])
+        return re.sub(r"<code>([^<\s]{1,20})</code>", r'<code class="short">\1</code>', text)
+
+    return re.sub(r"<td[ >].*?</td>", mend_cell, html, flags=re.S)
 
 
 def describe_programs() -> str:

@@ -27,7 +27,7 @@ def steps() -> Iterator[tuple[str, str, list[str]]]:
         if kind == "python":
             yield "file", title, body.splitlines()
             continue
-        for part in re.split(r"^\$ ", body, flags=re.M)[1:]:
+        for part in re.split(r"^\$ ", body.replace("\\\n", " "), flags=re.M)[1:]:
             command, *shown = part.splitlines()
             yield "run", command, shown
 
