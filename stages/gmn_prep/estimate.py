@@ -10,8 +10,10 @@ import numpy as np
 
 from gmn_pipeline.errors import StoreError
 from gmn_pipeline.graph import Graph
+from gmn_pipeline.store.group_files import ZSTD_LEVEL
 from gmn_pipeline.store.manifest import Manifest
 from gmn_pipeline.store.schema import fixed_groups
+from gmn_pipeline.store.writer import TokenBlock
 from gmn_prep.tokens.tokenizer import Tokenizer
 
 SAMPLE_RANGES, RANGE_NODES = 16, 64
@@ -26,6 +28,7 @@ class Estimate:
     """Cost of a run, before it."""
 
     disk_bytes: int
+    """With zstd a bound: token arrays compressed as the sample was, all others counted uncompressed."""
     memory_bytes: int
     seconds: float
     """Walks, tokens and writing; encodings come on top."""
@@ -40,7 +43,7 @@ def estimate_cost(tokenizer: Tokenizer, manifest: Manifest, threads: int) -> Est
         for specs in fixed_groups(manifest).values()
         for spec in specs.values()
     )
-    per_node = seconds = 0.0
+    per_node = stored_per_node = seconds = 0.0
     if n:
         starts = np.unique(np.linspace(0, max(0, n - RANGE_NODES), SAMPLE_RANGES).astype(int))
         with ThreadPoolExecutor(1) as pool:
@@ -50,8 +53,9 @@ def estimate_cost(tokenizer: Tokenizer, manifest: Manifest, threads: int) -> Est
             seconds = time.perf_counter() - begun
         sampled = sum(len(block.walks) for block in blocks)
         per_node = sum(array.nbytes for block in blocks for array in block.arrays().values()) / sampled
+        stored_per_node = _compressed_bytes(blocks) / sampled if manifest.codec == "zstd" else per_node
         seconds *= n / sampled / threads
-    tokens = int(per_node * n)
+    tokens = int(stored_per_node * n)
     block = int(per_node * min(n, manifest.block_size))
     return Estimate(
         disk_bytes=fixed + tokens,
@@ -60,18 +64,27 @@ def estimate_cost(tokenizer: Tokenizer, manifest: Manifest, threads: int) -> Est
     )
 
 
+def _compressed_bytes(blocks: list[TokenBlock]) -> int:
+    """Bytes of the blocks joined into one, each array compressed. A real block is larger and compresses no worse."""
+    from numcodecs import zstd
+
+    columns = [np.concatenate([block.arrays()[name] for block in blocks]) for name in blocks[0].arrays()]
+    return sum(len(zstd.compress(np.ascontiguousarray(column), level=ZSTD_LEVEL)) for column in columns if column.size)
+
+
 def graph_bytes(graph: Graph) -> int:
     """The graph's arrays and the linked pairs beside them."""
     pairs = graph.num_slots // 2 * graph.indices.dtype.itemsize + graph.indptr.nbytes
     return pairs + sum(array.nbytes for array in graph.arrays().values())
 
 
-def check_room(out: Path, needed: int, written: int = 0) -> None:
+def check_room(out: Path, needed: int, written: int = 0, *, codec: str = "raw") -> None:
     """StoreError if the disk has less room than a store of `needed` bytes, of which `written` are there, will take."""
     folder = next(p for p in (out, *out.parents) if p.exists())
     free = shutil.disk_usage(folder).free
     if needed - written > free:
+        how, remedy = ("about", " or --codec zstd") if codec == "raw" else ("at most about (zstd, by a sample)", "")
         raise StoreError(
-            f"{out} needs about {(needed - written) / 1e9:.2f} GB but its disk has {free / 1e9:.2f} GB left; make "
-            "room, choose another --out, or use smaller m, M, s or --codec zstd"
+            f"{out} needs {how} {(needed - written) / 1e9:.2f} GB but its disk has {free / 1e9:.2f} GB left; make "
+            f"room, choose another --out, or use smaller m, M, s{remedy}"
         )

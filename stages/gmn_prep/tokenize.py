@@ -64,8 +64,7 @@ def _make_store(plan: Plan, progress: Progress, *, dry_run: bool) -> Outcome:
         estimate = estimate_cost(tokenizer, manifest, plan.threads)
     if dry_run:
         return Outcome(plan.out, manifest, made=False, notices=tuple(notices), estimate=estimate)
-    if config.codec == "raw":
-        check_room(plan.out, estimate.disk_bytes, _bytes_in(plan.out))
+    check_room(plan.out, estimate.disk_bytes, _bytes_in(plan.out), codec=config.codec)
 
     def on_wait() -> None:
         progress.say(f"another process is writing {plan.out}; waiting for it")

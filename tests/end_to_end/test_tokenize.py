@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -193,11 +194,34 @@ def test_inspect_and_verify(tmp_path: Path) -> None:
     assert "tokens/b00000/walks was changed" in broken.stderr
 
 
+def save_graphs_of_2_6_and_3_nodes(path: Path) -> None:
+    edges = np.array([[0, 1], [2, 3], [3, 4], [4, 5], [5, 6], [6, 7], [8, 9], [9, 10]])
+    np.savez(path, edge_index=edges.T, graph_ptr=[0, 2, 8, 11], x=np.ones((11, 1)), y=np.array([0, 1, 0]))
+
+
+def test_graphs_too_small_for_lap_pe_are_padded_and_told(tmp_path: Path) -> None:
+    save_graphs_of_2_6_and_3_nodes(tmp_path / "sizes.npz")
+    flags = ("--dataset", "sizes.npz", "--m", 1, "--M", 1, "--s", 1, "--lap-pe", 4, "--out", "x.zarr")
+    done = run("gmn-prep", "tokenize", *flags, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    notes = [line for line in done.stderr.splitlines() if line.startswith("note:") and "eigenvalues NaN" in line]
+    assert len(notes) == 1
+    assert "2 graphs have fewer than 5 nodes" in notes[0]
+    store = TokenStore.open(tmp_path / "x.zarr")
+    found = store.encoding("laplacian")
+    vectors, values = np.asarray(found["vectors"]), np.asarray(found["values"])
+    assert np.isnan(values).tolist() == [[False] + [True] * 3, [False] * 4, [False] * 2 + [True] * 2]
+    assert not vectors[:2, 1:].any()
+    assert not vectors[8:, 2:].any()
+    assert vectors[2:8].any(axis=0).all()
+
+
 MISTAKES = [
     (("--dataset", "minesweper-grid"), "did you mean 'minesweeper-grid'"),
     (("--dataset", "minesweeper-grid", "--m", -1), "m is -1"),
     (("--dataset", "minesweeper-grid", "--M", 0), "M is 0 with m = 4"),
-    (("--dataset", "minesweeper-grid", "--nodes", 9, "--lap-pe", 20), "20"),
+    (("--dataset", "minesweeper-grid", "--nodes", 9, "--lap-pe", 20), "largest possible k is 8"),
+    (("--dataset", "sizes.npz", "--lap-pe", 20), "largest possible k is 5"),
     (("--dataset", "minesweeper-grid", "--ordering", "pagerang"), "did you mean 'pagerank'"),
     (("--dataset", "minesweeper-grid", "--walk", "straight"), "straight"),
     (("--dataset", "nowhere/data.npz"), "nowhere/data.npz"),
@@ -217,6 +241,7 @@ def test_a_mistake_gets_one_clear_line_and_leaves_nothing(tmp_path: Path, argume
     edges = np.array([[0, 1], [1, 2]])
     np.savez(tmp_path / "nan.npz", edge_index=edges.T, x=np.array([[1.0], [np.nan], [0.0]]), y=np.array([0, 1, 0]))
     np.savez(tmp_path / "labels.npz", edge_index=edges.T, x=np.zeros((3, 1)), y=np.array([0, 1, 5]))
+    save_graphs_of_2_6_and_3_nodes(tmp_path / "sizes.npz")
     before = tree(tmp_path)
     done = run("gmn-prep", "tokenize", *arguments, cwd=tmp_path, GMN_DATA_ROOT="")
     assert done.returncode == 2
@@ -228,13 +253,29 @@ def test_a_mistake_gets_one_clear_line_and_leaves_nothing(tmp_path: Path, argume
     assert not list(tmp_path.glob("**/*.lock"))
 
 
-def test_not_enough_disk_is_told_before_work(tmp_path: Path) -> None:
-    """A grid whose store would need more than any disk here has: the estimate alone must refuse it."""
+@pytest.mark.parametrize(("codec", "message"), [("raw", "needs about 0.00 GB"), ("zstd", "needs at most about")])
+def test_not_enough_disk_is_told_before_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, codec: str, message: str
+) -> None:
+    """A disk of 100 kB left is the one thing made up: the estimate alone must refuse a store of 300 kB."""
     from gmn_pipeline.errors import StoreError
-    from gmn_prep.estimate import check_room
+    from gmn_prep import estimate
+    from gmn_prep.progress import Progress
+    from gmn_prep.settings import TokenizeConfig
+    from gmn_prep.tokenize import tokenize
 
-    with pytest.raises(StoreError, match=r"needs about 1000000\.00 GB"):
-        check_room(tmp_path / "x.zarr", 10**15)
+    monkeypatch.setattr(estimate.shutil, "disk_usage", lambda _: SimpleNamespace(free=100_000))
+    config = TokenizeConfig(dataset="minesweeper-grid", nodes=2500, codec=codec, out=tmp_path / "x.zarr")
+    with pytest.raises(StoreError, match=message):
+        tokenize(config, Progress())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_zstd_is_estimated_compressed(tmp_path: Path) -> None:
+    flags = (*GRID, "--codec", "zstd", "--json", "--out", "x.zarr")
+    estimate = json.loads(run("gmn-prep", *flags, "--dry-run", cwd=tmp_path).stdout)["estimate"]["disk_bytes"]
+    made = json.loads(run("gmn-prep", *flags, cwd=tmp_path).stdout)["bytes"]
+    assert 0.9 < estimate / made < 2.5
 
 
 def test_debug_shows_the_traceback(tmp_path: Path) -> None:

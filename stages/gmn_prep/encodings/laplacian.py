@@ -84,10 +84,11 @@ def check_eigenvectors(graph: Graph, k: int) -> None:
     largest = graph.num_nodes if graph.graph_ptr is None else int(np.diff(graph.graph_ptr).max(initial=0))
     if k < 1:
         raise ConfigError(f"k is {k}; the number of eigenvectors must be at least 1")
-    if k > largest - 1:
+    most = max(largest - 1, 0)
+    if k > most:
         raise ConfigError(
-            f"k is {k}, but the largest graph has {largest:,} nodes and so {max(largest - 1, 0):,} eigenvectors "
-            f"after the trivial one; the largest possible k is {max(largest - 1, 0):,}"
+            f"the Laplacian encoding is to have k = {k} vectors, but the largest graph has {largest:,} nodes and so "
+            f"{most:,} eigenvectors after the trivial one; the largest possible k is {most:,}"
         )
 
 
