@@ -133,7 +133,9 @@ def report(
 def table(
     specs: Annotated[list[Path], typer.Argument(metavar="SPEC...", help="Tables to make, TOML files.")],
     *,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where runs and tables go.")] = Path("data/tables"),
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the tables go; runs are in data/runs.")] = Path(
+        "data/tables"
+    ),
     jobs: Annotated[int, typer.Option(metavar="N", help="Runs at a time.")] = 1,
     threads: Annotated[int | None, typer.Option(metavar="N", help="Threads of each run.", show_default=False)] = None,
     markdown: Annotated[

@@ -46,7 +46,7 @@ def _start(config: TrainConfig, folder: RunFolder, display: Display) -> Finished
 
     if (folder.path / "config.toml").exists() and not config.force:
         before = folder.config()
-        if not same_content(before, config):
+        if _content(before) != _content(config):
             raise TrainError(f"{folder.path} is a run with other settings; choose another --run-dir, or pass --force")
         summary = folder.summary()
         if summary is not None:
@@ -66,11 +66,6 @@ def resume_run(path: Path, display: Display) -> Finished:
     """Go on with an interrupted run, from its own settings."""
     folder = RunFolder(path)
     return _start(folder.config(), folder, display)
-
-
-def same_content(one: TrainConfig, other: TrainConfig) -> bool:
-    """Whether two runs must have the same results."""
-    return _content(one) == _content(other)
 
 
 def _content(config: TrainConfig) -> dict[str, Any]:

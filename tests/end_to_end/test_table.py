@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gmn_pipeline import TokenSettings
-from gmn_pipeline.errors import ConfigError, TrainError
+from gmn_pipeline.errors import ConfigError
 from gmn_train.models import MODELS
 from gmn_train.tables.making import make_tables, write_results
 from gmn_train.tables.running import collect, plan_jobs
@@ -44,7 +44,8 @@ set = {{ "model.width" = 18 }}
 
 
 @pytest.fixture
-def spec(tmp_path: Path) -> Path:
+def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
     store = write_store(tmp_path / "ring.zarr", ring_graph(60, 60), TokenSettings(1, 2, 1)).path
     file = tmp_path / "rings.toml"
     file.write_text(SPEC.format(store=store))
@@ -79,7 +80,7 @@ def test_a_table_runs_skips_what_is_done_and_tells_what_failed(spec, tmp_path):
     assert (tmp_path / "docs" / "images" / "rings.png").exists()
 
 
-def test_a_killed_table_goes_on(spec, tmp_path):
+def test_a_killed_table_goes_on(spec, tmp_path, monkeypatch):
     """SIGKILL to the table and its runs; the same command then ends with the same figures as one left alone."""
     text = spec.read_text().replace("epochs = 3", "epochs = 40")
     spec.write_text(text[: text.rindex("[[row]]")])
@@ -87,7 +88,7 @@ def test_a_killed_table_goes_on(spec, tmp_path):
     command = [sys.executable, "-P", "-c", "from gmn_train.cli import main; main()", "table", str(spec), "--out"]
     process = subprocess.Popen([*command, str(out)], start_new_session=True, stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + 120
-    while not list(out.rglob("metrics.jsonl")) and time.monotonic() < deadline:
+    while not list(tmp_path.rglob("metrics.jsonl")) and time.monotonic() < deadline:
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
@@ -95,19 +96,29 @@ def test_a_killed_table_goes_on(spec, tmp_path):
     assert killed.open_runs > 0
     assert "not run" in killed.markdown.read_text() or " of 2" in killed.markdown.read_text()
     subprocess.run([*command, str(out), "--jobs", "2", "--threads", "1"], check=True, stdout=subprocess.DEVNULL)
-    alone, _ = make(spec, tmp_path / "alone")
-    for path in (tmp_path / "alone").rglob("summary.json"):
-        other = out / path.relative_to(tmp_path / "alone")
-        mine, theirs = (json.loads(p.read_text()) for p in (path, other))
-        assert (mine["test"], mine["val"]) == (theirs["test"], theirs["val"])
-    assert alone.open_runs == 0
+    found = {path.relative_to(tmp_path): read_figures(path) for path in tmp_path.rglob("summary.json")}
+    assert len(found) == 3
+    (tmp_path / "alone").mkdir()
+    monkeypatch.chdir(tmp_path / "alone")
+    make(spec, out)
+    for path, figures in found.items():
+        assert read_figures(tmp_path / "alone" / path) == figures
 
 
-def test_settings_that_changed_are_refused(spec, tmp_path):
+def read_figures(path: Path) -> tuple[float, float, int]:
+    summary = json.loads(path.read_text())
+    return summary["val"], summary["test"], summary["best_epoch"]
+
+
+def test_other_settings_are_other_runs_and_equal_ones_are_shared(spec, tmp_path):
     make(spec, tmp_path / "out")
+    other = tmp_path / "other.toml"
+    other.write_text(spec.read_text().replace("Rings", "Others").replace('seeds = "0,1"', 'seeds = "1,2"'))
+    _, said = make(other, tmp_path / "out")
+    assert "2 of 4 runs are there already" in said
     spec.write_text(spec.read_text().replace("epochs = 3", "epochs = 4"))
-    with pytest.raises(TrainError, match="is a run with other settings"):
-        make(spec, tmp_path / "out")
+    _, said = make(spec, tmp_path / "out")
+    assert "there already" not in said
 
 
 @pytest.mark.parametrize(
@@ -135,7 +146,7 @@ def test_published_figures_are_of_known_models_and_stand_beside_ours(tmp_path):
     file = tmp_path / "a.toml"
     file.write_text('title = "a"\n[[row]]\ndataset = "minesweeper"\n[[row]]\ndataset = "minesweeper"\nlabel = "other"')
     spec = read_spec(file)
-    text = to_markdown(spec, collect(spec, plan_jobs(spec, tmp_path), {}), None)
+    text = to_markdown(spec, collect(spec, plan_jobs(spec), {}), None)
     assert "best public figure: 0.9786 (tuned GCN)" in text
     lines = [line for line in text.splitlines() if line.startswith("| ")]
     assert lines[1].endswith("| 0.9101 |")

@@ -28,9 +28,7 @@ def some_graphs(max_nodes: int, many: bool | None = None):
 
 TWINS = {
     "mean": lambda token, _graph, _encoder, prepared: twin.mean_token(token, prepared[0]),
-    "local": lambda token, graph, encoder, prepared: encoder.norm(
-        twin.local_token(token, graph.directed, *prepared)
-    ),
+    "local": lambda token, graph, _encoder, prepared: twin.local_token(token, graph.directed, *prepared),
     "gatedgcn": lambda token, graph, encoder, prepared: twin.gated_token(
         token, graph, prepared[0], prepared[1] if len(prepared) > 1 else None, list(encoder.convolutions)
     ),

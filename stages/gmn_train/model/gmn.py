@@ -15,7 +15,7 @@ from gmn_train.model.config import ModelConfig
 from gmn_train.model.encoders import make_encoder
 from gmn_train.model.frame import GraphModel, ModelOutputs
 from gmn_train.model.inputs import InputFacts, ModelInputs
-from gmn_train.model.node_layer import NodeLayer
+from gmn_train.model.node_layer import NodeLayer, make_norm
 from gmn_train.model.quick_dropout import quick_dropout
 from gmn_train.model.token_block import TokenBlock
 
@@ -31,7 +31,7 @@ class GMN(GraphModel):
         self.layers = nn.ModuleList(self._node_layer() for _ in range(config.node_layers))
         blocks = {str(i): self._token_block() for i in config.blocks_after if tokens}
         self.blocks = nn.ModuleDict(blocks)
-        self.block_norms = nn.ModuleDict({i: nn.LayerNorm(width) for i in blocks})
+        self.block_norms = nn.ModuleDict({i: make_norm(config.norm, width) for i in blocks})
         self.literal_branch = make_branch(config.mpnn, width, edges) if config.mpnn_form == "literal" else None
 
     def _bimamba(self) -> BiMamba:

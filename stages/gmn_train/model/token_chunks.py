@@ -3,7 +3,9 @@
 Shapes: B nodes of the chunk, L tokens each, T = B * L tokens, N entries of all their node lists, U rows of node states.
 """
 
+import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -114,14 +116,19 @@ def chunk_sizes(chunks: Sequence[TokenChunk]) -> Sequence[int]:
 
 
 class LazyChunks(Sequence[TokenChunk]):
-    """Chunks that `load(number)` makes each time they are asked for, the same each time; the last one stays in memory.
+    """Chunks that `load(number)` makes each time they are asked for, the same each time.
 
-    So a whole graph's tokens are used in bounded memory, and the backward pass reads a chunk again.
+    So a whole graph's tokens are used in bounded memory, and the backward pass reads a chunk again. Two chunks are in
+    memory: the last one asked for and, with `ahead`, the one after it, which a thread makes meanwhile; passes go from
+    the first chunk to the last, so after the last comes the first. `waited` counts the seconds a caller stood still.
     """
 
-    def __init__(self, sizes: Sequence[int], load: Callable[[int], TokenChunk]) -> None:
+    def __init__(self, sizes: Sequence[int], load: Callable[[int], TokenChunk], *, ahead: bool = True) -> None:
         self.sizes, self._load = sizes, load
         self._held: tuple[int, TokenChunk] | None = None
+        self._coming: tuple[int, Future[TokenChunk]] | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="chunks") if ahead and len(sizes) > 1 else None
+        self.waited = 0.0
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -131,7 +138,14 @@ class LazyChunks(Sequence[TokenChunk]):
             raise IndexError(number)  # also ends iteration
         held = self._held
         if held is None or held[0] != number:
-            held = self._held = (number, self._load(number))
+            begun = time.perf_counter()
+            coming, self._held, self._coming = self._coming, None, None
+            chunk = coming[1].result() if coming is not None and coming[0] == number else self._load(number)
+            held = self._held = (number, chunk)
+            self.waited += time.perf_counter() - begun
+            if self._thread is not None:
+                following = (number + 1) % len(self.sizes)
+                self._coming = (following, self._thread.submit(self._load, following))
         return held[1]
 
     def __iter__(self) -> Iterator[TokenChunk]:

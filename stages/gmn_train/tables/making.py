@@ -14,9 +14,9 @@ DEFAULT_OUT = Path("data/tables")
 INTRO = """# Results
 
 Every number here was measured by `gmn-train table`, which wrote this page: what was not run says so. Test results are
-those of the epoch with the best validation, mean ± standard deviation over runs. Seconds per epoch include evaluation and
-are the least of the row's runs; memory is a whole process's peak. The `paper` column is what Behrouz & Hashemi (2024)
-report for a model of that name.
+those of the epoch with the best validation, mean ± standard deviation over runs. Seconds per epoch include evaluation
+and are the least of the row's runs; memory is a whole process's peak. The `paper` column is what Behrouz & Hashemi
+(2024) report for a model of that name.
 """
 
 
@@ -44,11 +44,12 @@ def make_tables(
     tables = []
     for file, spec in specs:
         folder = out / file.stem
-        jobs = plan_jobs(spec, folder)
+        if not only_write:
+            make_stores(spec.row, say)
+        jobs = plan_jobs(spec)
         failed = {}
         if not only_write:
-            say(f"{spec.title}: {len(jobs)} runs in {folder}")
-            make_stores(spec.row, say)
+            say(f"{spec.title}: {len(jobs)} runs")
             failed = run_jobs(jobs, workers=workers, threads=threads, say=say)
         results = collect(spec, jobs, failed)
         has_plot = save_plot(spec, results, folder / "plot.png")

@@ -6,29 +6,33 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from gmn_pipeline.errors import StoreError, TrainError
 from gmn_pipeline.store.reader import TokenStore
 from gmn_train.request import read_request
-from gmn_train.run_folder import RunFolder
-from gmn_train.runs import parse_numbers, same_content
+from gmn_train.run_folder import RunFolder, default_run_dir
+from gmn_train.runs import parse_numbers
 from gmn_train.tables.spec import RowSpec, TableSpec
-from gmn_train.train_config import TrainConfig
 
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Job:
-    """One run of a row."""
+    """One run of a row, in the folder that `gmn-train run` would give it: tables share what they have in common."""
 
     row: RowSpec
     seed: int
     split: int
     path: Path
+
+    @property
+    def name(self) -> str:
+        return f"{self.row.name}, seed {self.seed}, split {self.split}"
 
     @property
     def arguments(self) -> list[str]:
@@ -38,10 +42,9 @@ class Job:
             str(self.split), *[part for text in self.row.assignments for part in ("--set", text)],
         ]  # fmt: skip
 
-    def config(self) -> TrainConfig:
-        """What the command would train with."""
-        given = {"store": self.row.store_path, "seed": self.seed, "split": self.split}
-        return read_request(given, None, self.row.assignments, model=self.row.model)
+    @property
+    def is_done(self) -> bool:
+        return RunFolder(self.path).summary() is not None
 
 
 @dataclass
@@ -59,14 +62,21 @@ class RowResult:
         return [summary for run in self.runs if (summary := run.summary()) is not None]
 
 
-def plan_jobs(spec: TableSpec, out: Path) -> list[Job]:
-    """Every run of a table, split by split, so that an unfinished table compares its rows on the same splits."""
-    jobs = [
-        (split, seed, number, Job(row, seed, split, out / "runs" / row.folder / f"seed{seed}-split{split}"))
-        for number, row in enumerate(spec.row)
-        for seed in parse_numbers(row.seeds, "seeds")
-        for split in parse_numbers(row.splits, "splits")
-    ]
+def plan_jobs(spec: TableSpec) -> list[Job]:
+    """Every run of a table, split by split, so that an unfinished table compares its rows on the same splits.
+
+    Rows without a store have none yet.
+    """
+    jobs = []
+    for number, row in enumerate(spec.row):
+        try:
+            fingerprint = TokenStore.open(row.store_path).fingerprint
+        except StoreError:
+            continue
+        plain = read_request({"store": row.store_path}, None, row.assignments, model=row.model)
+        for seed, split in product(parse_numbers(row.seeds, "seeds"), parse_numbers(row.splits, "splits")):
+            path = default_run_dir(replace(plain, seed=seed, split=split), fingerprint)
+            jobs.append((split, seed, number, Job(row, seed, split, path)))
     return [job for _, _, _, job in sorted(jobs, key=lambda item: item[:3])]
 
 
@@ -85,28 +95,24 @@ def make_stores(rows: Sequence[RowSpec], say: Say) -> None:
 
 def run_jobs(jobs: Sequence[Job], *, workers: int, threads: int | None, say: Say) -> dict[Path, str]:
     """Run what is not done yet, `workers` at a time; returns, by run, why it failed."""
-    open_jobs = [job for job in jobs if not is_done(job)]
-    if len(open_jobs) < len(jobs):
-        say(f"{len(jobs) - len(open_jobs)} of {len(jobs)} runs are there already")
+    open_jobs = list({job.path: job for job in jobs if not job.is_done}.values())
+    done = sum(job.is_done for job in jobs)
+    if done:
+        say(f"{done} of {len(jobs)} runs are there already")
     failed: dict[Path, str] = {}
-    lock = threading.Lock()
-    stopping = threading.Event()
+    lock, stopping = threading.Lock(), threading.Event()
 
     def run(job: Job) -> None:
         if stopping.is_set():
             return
-        extra = ["--run-dir", str(job.path), "--quiet"] + (["--threads", str(threads)] if threads else [])
-        done = _call("gmn_train", [*job.arguments, *extra])
+        done = _call("gmn_train", [*job.arguments, "--quiet", *(["--threads", str(threads)] if threads else [])])
         with lock:
             summary = RunFolder(job.path).summary()
             if done.returncode or summary is None:
                 failed[job.path] = _last_line(done)
-                say(f"{job.row.name}, seed {job.seed}, split {job.split}: failed: {failed[job.path]}")
+                say(f"{job.name}: failed: {failed[job.path]}")
             else:
-                say(
-                    f"{job.row.name}, seed {job.seed}, split {job.split}: test {summary['test']:.4f}, "
-                    f"{summary['seconds']:.0f} s"
-                )
+                say(f"{job.name}: test {summary['test']:.4f}, {summary['seconds']:.0f} s")
 
     with ThreadPoolExecutor(workers) as pool:
         try:
@@ -117,28 +123,20 @@ def run_jobs(jobs: Sequence[Job], *, workers: int, threads: int | None, say: Say
     return failed
 
 
-def is_done(job: Job) -> bool:
-    """Whether the run is finished; TrainError where its folder holds a run with other settings."""
-    folder = RunFolder(job.path)
-    if not (job.path / "config.toml").exists():
-        return False
-    if not same_content(folder.config(), job.config()):
-        raise TrainError(f"{job.path} is a run with other settings; remove it, or choose another --out or label")
-    return folder.summary() is not None
-
-
 def collect(spec: TableSpec, jobs: Sequence[Job], failed: dict[Path, str]) -> list[RowResult]:
     """By row, what is finished, what failed and what is still to do."""
-    results = {row.folder: RowResult(row) for row in spec.row}
-    for job in jobs:
-        result, folder = results[job.row.folder], RunFolder(job.path)
-        if job.path in failed:
-            result.failures.append(failed[job.path])
-        elif folder.summary() is not None:
-            result.runs.append(folder)
-        else:
-            result.pending += 1
-    return list(results.values())
+    results = []
+    for row in spec.row:
+        mine = [job for job in jobs if job.row is row]
+        results.append(
+            RowResult(
+                row,
+                runs=[RunFolder(job.path) for job in mine if job.is_done],
+                failures=[failed[job.path] for job in mine if job.path in failed],
+                pending=row.runs - sum(job.is_done or job.path in failed for job in mine),
+            )
+        )
+    return results
 
 
 def _call(module: str, arguments: Sequence[str]) -> "subprocess.CompletedProcess[str]":

@@ -1,6 +1,5 @@
 """What a table's TOML file says, checked before anything runs."""
 
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -44,9 +43,8 @@ class RowSpec:
         return self.label or self.model
 
     @property
-    def folder(self) -> str:
-        """The name as a folder."""
-        return re.sub(r"[^a-z0-9+-]+", "-", self.name.lower()).strip("-") or "row"
+    def runs(self) -> int:
+        return len(parse_numbers(self.seeds, "seeds")) * len(parse_numbers(self.splits, "splits"))
 
     @property
     def store_path(self) -> Path:
@@ -84,12 +82,12 @@ def read_spec(file: Path) -> TableSpec:
         raise ConfigError(f"{file}: {place}: {first['msg'][:1].lower()}{first['msg'][1:]}") from None
     if not spec.row:
         raise ConfigError(f"{file} has no [[row]]; a row names a dataset and a model")
-    folders = [row.folder for row in spec.row]
+    names = [row.name for row in spec.row]
     for row in spec.row:
         model_changes(row.model)
         for what in ("seeds", "splits"):
             parse_numbers(getattr(row, what), what)
-        if folders.count(row.folder) > 1:
+        if names.count(row.name) > 1:
             raise ConfigError(f"{file}: two rows are called '{row.name}'; give one of them another label")
     return spec
 

@@ -117,6 +117,6 @@ def to_page(spec: TableSpec, results: Sequence[RowResult], plot: str | None) -> 
         note=spec.note,
         columns=COLUMNS,
         lines=[describe(result) for result in results],
-        plot=None if plot is None else Markup(plot),  # noqa: S704 - drawn by us, its texts escaped by matplotlib
+        plot=None if plot is None else Markup(plot),
         version=gmn_pipeline.__version__,
     )

@@ -1,9 +1,10 @@
 """`local`: one round of messages inside the token, fused: the encoder for token blocks on hidden states.
 
-    token = LayerNorm(mean over u of ReLU(W1 h_u + W2 mean of h over u's neighbours inside the token + W3 h_v))
+    token = mean over u of ReLU(W1 h_u + W2 mean of h over u's neighbours inside the token + W3 h_v)
 
-W1, W2, W3 are applied once per node, not once per token slot, because a mean and a linear map commute. LayerNorm and
-not BatchNorm: statistics over a chunk's tokens would make the result depend on how the nodes are cut into chunks.
+W1, W2, W3 are applied once per node, not once per token slot, because a mean and a linear map commute. No norm: one
+over a token's features would hide how much it has of anything, and one over tokens would make the result depend on how
+the nodes are cut into chunks.
 """
 
 from collections.abc import Sequence
@@ -31,7 +32,6 @@ class LocalEncoder(nn.Module):
         self.own, self.near, self.root = nn.Linear(width, width), nn.Linear(width, width, bias=False), nn.Linear(
             width, width, bias=False
         )  # fmt: skip
-        self.norm = nn.LayerNorm(width)
 
     def prepare(self, h: Tensor, edge_states: Tensor | None) -> tuple[Tensor, ...]:  # noqa: ARG002
         """What is computed once per node: W1 h, W2 h, W3 h, (U, d) each."""
@@ -39,8 +39,7 @@ class LocalEncoder(nn.Module):
 
     def forward(self, chunk: TokenChunk, own: Tensor, near: Tensor, root: Tensor) -> Tensor:
         """(T, d)"""
-        out: Tensor = self.norm(sum_messages(chunk, own, near, root))
-        return out
+        return sum_messages(chunk, own, near, root)
 
 
 def sum_messages(chunk: TokenChunk, own: Tensor, near: Tensor, root: Tensor) -> Tensor:

@@ -68,8 +68,7 @@ def whole_inputs(
     tokens: Sequence[TokenChunk] = ()
     if source.reads_tokens and len(ids):
         sizes_of_chunks = [min(step, len(ids) - first) for first in range(0, len(ids), step)]
-        lazy = LazyChunks(sizes_of_chunks, load)
-        tokens = tuple(lazy) if keep_tokens else lazy
+        tokens = tuple(map(load, range(len(sizes_of_chunks)))) if keep_tokens else LazyChunks(sizes_of_chunks, load)
     return ModelInputs(
         settings=source.view.settings,
         node_ids=torch.from_numpy(ids),
