@@ -1,5 +1,6 @@
 """What the commands print when they are done."""
 
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -94,10 +95,14 @@ def report_datasets(*, as_json: bool) -> None:
     if as_json:
         print_json([{name: getattr(line, name) for name in names} for line in DATASETS.values()])
         return
-    rows = [
-        (line.name, f"{line.task}, {line.metric}\n{line.size}\n[dim]{line.source}[/dim]") for line in DATASETS.values()
-    ]
-    table = two_columns("", rows, name_style="bold")
-    console = Console()
-    console.print(table)
-    console.print("\nor a path to your own .npz, .pt, .csv or .parquet file: docs/datasets.md says how", style="dim")
+    console = Console(highlight=False)
+    for source, group in groupby(DATASETS.values(), key=lambda line: line.source.split(" (")[0]):
+        console.print(f"[dim]{source}[/dim]")
+        for line in group:
+            option = next((f" (--{name})" for name in ("nodes", "graphs") if name in line.takes), "")
+            size = line.size.split(", ")[0] + option
+            console.print(f"[bold]{line.name:<16}[/bold]  {size:<24}  {line.task:<17}  {line.metric}")
+        console.print()
+    console.print("ROOT is --data-root, else $GMN_DATA_ROOT, else data/raw.")
+    console.print("--task link asks which nodes are linked, of any dataset with node labels.")
+    console.print("Your own .npz, .pt, .csv or .parquet file is a dataset too: docs/datasets.md")

@@ -44,7 +44,7 @@ _LINES = (
     Dataset(
         "sbm-pattern",
         lazy("sbm_pattern", "load_sbm_pattern"),
-        size="14,000 graphs of 45-190 nodes, or --graphs",
+        size="14,000 graphs, 45-190 nodes each, or --graphs",
         predicts=Task.of("node", "binary", 2, "weighted_accuracy", class_weighted=True),
         source=f"{GENERATED} (PATTERN, Dwivedi et al. 2020)",
         takes={"graphs": 14_000, "seed": 0},
@@ -53,7 +53,7 @@ _LINES = (
     Dataset(
         "skip-ring",
         lazy("skip_ring", "load_skip_ring"),
-        size="2,000 graphs of 24-48 nodes, or --graphs",
+        size="2,000 graphs, 24-48 nodes each, or --graphs",
         predicts=Task.of("graph", "multiclass", 4, "accuracy"),
         source=f"{GENERATED} (after CSL, Murphy et al. 2019)",
         takes={"graphs": 2_000, "seed": 0},
@@ -62,7 +62,7 @@ _LINES = (
     Dataset(
         "cycle-count",
         lazy("cycle_count", "load_cycle_count"),
-        size="5,000 graphs of 24-48 nodes, or --graphs",
+        size="5,000 graphs, 24-48 nodes each, or --graphs",
         predicts=Task.of("graph", "regression", 2, "mae"),
         source=GENERATED,
         takes={"graphs": 5_000, "seed": 0},

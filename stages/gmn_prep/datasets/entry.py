@@ -61,7 +61,7 @@ class Dataset:
             "binary": "binary",
             "multiclass": f"{count} classes",
             "multilabel": f"{count} labels",
-            "regression": f"{count} regression targets",
+            "regression": f"{count} targets",
         }
         return f"{self.predicts.level}, {words[self.predicts.kind]}"
 

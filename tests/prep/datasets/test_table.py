@@ -15,6 +15,7 @@ from gmn_prep.datasets import (
     load_dataset,
     store_name,
 )
+from gmn_prep.report import report_datasets
 
 GENERATORS = [name for name, line in DATASETS.items() if line.raw is None]
 
@@ -33,6 +34,16 @@ def test_lines_are_complete():
         assert line.size
         assert line.task.split(",")[0] in ("node", "graph", "link")
         assert line.source
+
+
+def test_the_list_fits_eighty_columns(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    report_datasets(as_json=False)
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    for name, line in DATASETS.items():
+        own = next(text for text in lines if text.split(" ")[0] == name)
+        assert line.task in own
+        assert own.endswith(line.metric)  # on one line, nothing folded
 
 
 @pytest.mark.parametrize("name", GENERATORS)
