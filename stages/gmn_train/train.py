@@ -72,7 +72,7 @@ def train(config: TrainConfig, folder: RunFolder, display: Display) -> dict[str,
                     yield epoch, step
 
     ahead = ReadAhead(places(), lambda place: session.load(place[1], place[0]), threads=config.loader_threads)
-    saved_at = time.monotonic()
+    saved_at, waited_before, waited_inside = time.monotonic(), progress.waited, 0.0
     steps_of: dict[int, int] = {}
     for (epoch, step), loaded in ahead:
         begun = time.perf_counter()
@@ -82,6 +82,9 @@ def train(config: TrainConfig, folder: RunFolder, display: Display) -> dict[str,
         for group in optimizer.param_groups:
             group["lr"] = rate
         loss, items = _train_step(model, optimizer, session, loaded, weights, device, (epoch, step.number))
+        inside = getattr(loaded.inputs.tokens, "waited", 0.0)  # for chunks, which are read while they are used
+        waited_inside += inside
+        begun += inside
         progress.loss_sum += loss * items
         progress.loss_count += items
         progress.step = step.number + 1
@@ -92,7 +95,7 @@ def train(config: TrainConfig, folder: RunFolder, display: Display) -> dict[str,
         else:
             progress.seconds += time.perf_counter() - begun
             stop = False
-        progress.waited = ahead.waited
+        progress.waited = waited_before + ahead.waited + waited_inside
         if time.monotonic() - saved_at >= config.checkpoint_seconds or stop or progress.epoch == epochs:
             _save(folder, session, model, optimizer, progress)
             saved_at = time.monotonic()

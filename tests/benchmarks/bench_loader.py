@@ -1,0 +1,105 @@
+"""The loader: batches per second from a mapped store, and the share of an epoch spent waiting for data.
+
+`full` reads chunks of tokens while it computes, with and without reading the next one ahead.
+"""
+
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from gmn_pipeline import Graph, TokenSettings
+from gmn_prep.datasets import DatasetOptions, load_dataset
+from gmn_train import train as training
+from gmn_train.display import Display
+from gmn_train.model.config import ModelConfig
+from gmn_train.model.token_chunks import LazyChunks
+from gmn_train.optimizer import make_optimizer
+from gmn_train.run_folder import RunFolder
+from gmn_train.session import Loaded, Session
+from gmn_train.train_config import TrainConfig
+from tests.benchmarks.timing import Row, side_by_side
+from tests.stores import write_store
+
+TOKENS = TokenSettings(4, 4, 2)
+NODES, GRAPHS = 20_000, 1500
+MODEL = ModelConfig.preset("default", width=32, node_layers=2, token_blocks="input", encoder="mean")
+SMALL_BUDGET = 0.05
+"""GB: so little that `full` keeps no tokens and reads them by chunks, as it does with a store beyond memory."""
+EPOCHS = 3
+
+
+def make_configs(folder: Path) -> dict[str, TrainConfig]:
+    """A run in each mode, from stores of the size that the budget calls large."""
+    grid = load_dataset("minesweeper-grid", DatasetOptions(nodes=NODES)).graph
+    rings: Graph = load_dataset("skip-ring", DatasetOptions(graphs=GRAPHS)).graph
+    one = write_store(folder / "grid.zarr", grid, TOKENS, block_size=2048).path
+    many = write_store(folder / "rings.zarr", rings, TOKENS, block_size=2048).path
+    base = TrainConfig(store=one, model=MODEL, epochs=EPOCHS)
+    return {
+        "full, by chunks": replace(base, mode="full", memory_budget=SMALL_BUDGET),
+        "batch": replace(base, mode="batch"),
+        "graphs": replace(base, store=many),
+    }
+
+
+def loading_rows(configs: dict[str, TrainConfig]) -> list[Row]:
+    """Seconds to make all batches of an epoch ready for the model, on one thread."""
+    found = []
+    for mode in ("batch", "graphs"):
+        session = Session(configs[mode])
+        steps = session.training_steps(0)
+        session.load(steps[0], 0)  # compiles
+        begun = time.perf_counter()
+        for step in steps:
+            session.load(step, 0)
+        seconds = (time.perf_counter() - begun) / len(steps)
+        work = f"load a batch, mode {mode}: {1 / seconds:,.0f} batches/s"
+        found.append(Row(work, "Session.load", "", seconds, float("nan")))
+    return found
+
+
+def chunk_row(config: TrainConfig) -> Row:
+    """A training step of `full` by chunks, with and without reading ahead."""
+    session = Session(config)
+    model = training.make_model(session, torch.device("cpu"))
+    optimizer = make_optimizer(model, config)
+    loaded = session.load(session.training_steps(0)[0], 0)
+    chunks = loaded.inputs.tokens
+    assert isinstance(chunks, LazyChunks)
+
+    def step(*, ahead: bool) -> None:
+        tokens = LazyChunks(chunks.sizes, chunks._load, ahead=ahead)
+        again = Loaded(replace(loaded.inputs, tokens=tokens), loaded.items, loaded.y)
+        training._train_step(model, optimizer, session, again, None, torch.device("cpu"), (0, 0))
+
+    best = side_by_side(lambda: step(ahead=True), lambda: step(ahead=False))
+    work = f"step of {NODES:,} nodes in {len(chunks)} chunks, read while it runs"
+    return Row(work, "next chunk read ahead", "read when needed", *best)
+
+
+_lines: list[str] = []
+
+
+def rows() -> list[Row]:
+    """(work, ours, peer, our seconds, the peer's)"""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        configs = make_configs(folder)
+        found = [*loading_rows(configs), chunk_row(configs["full, by chunks"])]
+        for mode, config in configs.items():
+            run = RunFolder(folder / mode)
+            run.create(config)
+            summary = training.train(config, run, Display("nothing"))
+            _lines.append(
+                f"mode {mode}: {summary['seconds_per_epoch']:.2f} s per epoch over {EPOCHS} epochs, "
+                f"{summary['waiting_share']:.2%} more spent waiting for data (target: under 2%)"
+            )
+        return found
+
+
+def lines() -> list[str]:
+    """What stands below the table: the trainings that `rows` has just run."""
+    return _lines
