@@ -14,6 +14,7 @@ from gmn_pipeline.store.group_files import ZSTD_LEVEL
 from gmn_pipeline.store.manifest import Manifest
 from gmn_pipeline.store.schema import fixed_groups
 from gmn_pipeline.store.writer import TokenBlock
+from gmn_prep.report import size_text
 from gmn_prep.tokens.tokenizer import Tokenizer
 
 SAMPLE_RANGES, RANGE_NODES = 16, 64
@@ -81,10 +82,10 @@ def graph_bytes(graph: Graph) -> int:
 def check_room(out: Path, needed: int, written: int = 0, *, codec: str = "raw") -> None:
     """StoreError if the disk has less room than a store of `needed` bytes, of which `written` are there, will take."""
     folder = next(p for p in (out, *out.parents) if p.exists())
-    free = shutil.disk_usage(folder).free
-    if needed - written > free:
+    disk = shutil.disk_usage(folder)
+    if disk.total and needed - written > disk.free:  # /proc and its like have no size at all
         how, remedy = ("about", " or --codec zstd") if codec == "raw" else ("at most about (zstd, by a sample)", "")
         raise StoreError(
-            f"{out} needs {how} {(needed - written) / 1e9:.2f} GB but its disk has {free / 1e9:.2f} GB left; make "
+            f"{out} needs {how} {size_text(needed - written)} but its disk has {size_text(disk.free)} left; make "
             f"room, choose another --out, or use smaller m, M, s{remedy}"
         )
