@@ -83,7 +83,9 @@ def check_room(out: Path, needed: int, written: int = 0, *, codec: str = "raw") 
     """StoreError if the disk has less room than a store of `needed` bytes, of which `written` are there, will take."""
     folder = next(p for p in (out, *out.parents) if p.exists())
     disk = shutil.disk_usage(folder)
-    if disk.total and needed - written > disk.free:  # /proc and its like have no size at all
+    if disk.total == 0:  # /proc and its like
+        raise StoreError(f"{out} cannot be written: {folder} is no place for files; choose another --out")
+    if needed - written > disk.free:
         how, remedy = ("about", " or --codec zstd") if codec == "raw" else ("at most about (zstd, by a sample)", "")
         raise StoreError(
             f"{out} needs {how} {size_text(needed - written)} but its disk has {size_text(disk.free)} left; make "
