@@ -50,6 +50,10 @@ class ModelError(GmnError):
     """A model's inputs have shapes, types or values it cannot take."""
 
 
+class NotFiniteError(ModelError):
+    """A tensor holds NaN or infinity."""
+
+
 class TrainError(GmnError):
     """Training cannot start or go on."""
 

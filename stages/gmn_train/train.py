@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from gmn_pipeline.counter_random import Purpose, key_path
-from gmn_pipeline.errors import TrainError
+from gmn_pipeline.errors import NotFiniteError, TrainError
 from gmn_train.batches import Step
 from gmn_train.display import Display
 from gmn_train.evaluation import evaluate_parts
@@ -115,28 +115,36 @@ def _train_step(
     device: torch.device,
     place: tuple[int, int],
 ) -> tuple[float, int]:
-    """One step; returns (loss, training items in it). TrainError names the place where the loss is not finite."""
+    """One step; returns (loss, training items in it). TrainError names the place where something is not finite."""
     config = session.config
     torch.manual_seed(int(key_path(config.seed, Purpose.DROPOUT, *place)) >> 1)
     rows = torch.from_numpy(np.flatnonzero(np.isin(loaded.items, session.items["train"])))
     model.train()
     inputs = loaded.inputs if device.type == "cpu" else to_device(loaded.inputs, device)
-    with computing_in(session.precision, device):
-        logits = model(inputs).logits[rows.to(device)]
+    try:
+        with computing_in(session.precision, device):
+            logits = model(inputs).logits[rows.to(device)]
+    except NotFiniteError:
+        raise _diverged("the model's states became NaN or infinite", place) from None
     assert loaded.y is not None
     loss = task_loss(session.task, logits, loaded.y[rows].to(device), None if weights is None else weights.to(device))
     value = float(loss.detach())
     if not math.isfinite(value):
-        raise TrainError(
-            f"the loss became {value} in epoch {place[0]}, step {place[1]}; the last good checkpoint is kept: try a "
-            "lower lr, more warmup or a smaller clip"
-        )
+        raise _diverged(f"the loss became {value}", place)
     optimizer.zero_grad(set_to_none=True)
     loss.backward()
-    if config.clip:
-        nn.utils.clip_grad_norm_(model.parameters(), config.clip)
+    norm = float(nn.utils.clip_grad_norm_(model.parameters(), config.clip or math.inf))
+    if not math.isfinite(norm):  # before it reaches the weights, and with them a checkpoint
+        raise _diverged(f"the gradient became {norm}", place)
     optimizer.step()
     return value, len(rows)
+
+
+def _diverged(what: str, place: tuple[int, int]) -> TrainError:
+    return TrainError(
+        f"{what} in epoch {place[0]}, step {place[1]}; the last good checkpoint is kept: try a lower lr, more warmup "
+        "or a smaller clip"
+    )
 
 
 def _end_epoch(
@@ -154,7 +162,10 @@ def _end_epoch(
     row: dict[str, Any] = {"epoch": epoch, "loss": progress.loss_sum / max(progress.loss_count, 1), "lr": rate}
     if (epoch + 1) % config.eval_every == 0 or epoch + 1 == epochs:
         begun = time.perf_counter()
-        row |= evaluate_parts(session, model, ("val", "test"))
+        try:
+            row |= evaluate_parts(session, model, ("val", "test"))
+        except NotFiniteError:
+            raise _diverged("the model's states became NaN or infinite", (epoch, progress.step - 1)) from None
         row["eval_seconds"] = round(time.perf_counter() - begun, 4)
         if is_better(row["val"], progress.best, task.higher_is_better):
             progress.best, progress.best_epoch, progress.test_at_best = row["val"], epoch, row["test"]

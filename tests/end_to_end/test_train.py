@@ -2,7 +2,9 @@
 
 import json
 import random
+import re
 import resource
+import shutil
 import signal
 import subprocess
 import time
@@ -12,7 +14,10 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
+from gmn_pipeline import Graph, StoreWriter, Task, TokenSettings
+from gmn_pipeline.store.writer import plan_manifest
 from tests.end_to_end.commands import command, run
+from tests.stores import write_store
 
 SMALL = ("--set", "model.width=16", "--set", "model.node_layers=2", "--set", "model.states=4")
 
@@ -164,6 +169,79 @@ def test_a_mistake_gets_one_clear_line(folder: Path, arguments: tuple, message: 
     assert len([line for line in done.stderr.splitlines() if line.startswith("error:")]) == 1
     assert "Traceback" not in done.stderr
     assert not (folder / "mistake").exists()
+
+
+@pytest.fixture(scope="module")
+def bad_stores(folder: Path) -> Path:
+    """Beside the good ones: a store that was killed, one of a later version, and ones that lack labels or splits."""
+    ring = Graph.from_edges([[0, 1], [1, 2], [2, 3], [3, 0]], 4)
+    task, tokens = Task.of("node", "binary", 2), TokenSettings(1, 1, 1)
+    labelled = ring.replace(y=np.array([0, 1, 0, 1]), task=task)
+    write_store(folder / "unlabelled.zarr", ring, tokens)
+    write_store(folder / "unsplit.zarr", labelled, tokens)
+    write_store(folder / "untrained.zarr", labelled.replace(splits=np.array([2, 2, 3, 3])), tokens)
+    with StoreWriter.open(folder / "unfinished.zarr", plan_manifest(labelled, tokens, block_size=2), labelled):
+        pass
+    newer = write_store(folder / "newer.zarr", labelled, tokens).path / "zarr.json"
+    newer.write_text(newer.read_text().replace('"format": 1', '"format": 2'))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("store", "message"),
+    [
+        ("unfinished", "unfinished.zarr is unfinished"),
+        ("newer", "has store format 2, this version reads format 1"),
+        ("unlabelled", "unlabelled.zarr has no labels"),
+        ("unsplit", "unsplit.zarr has no splits"),
+        ("untrained", "has no training items"),
+    ],
+)
+def test_a_store_that_cannot_be_trained_from(bad_stores: Path, store: str, message: str) -> None:
+    done = run("gmn-train", "run", "--store", f"{store}.zarr", "--epochs", 1, "--run-dir", "mistake", cwd=bad_stores)
+    assert done.returncode == 2
+    assert message in " ".join(done.stderr.split())
+    assert done.stderr.startswith("error:")
+    assert "Traceback" not in done.stderr
+    assert not (bad_stores / "mistake").exists()
+
+
+def test_a_checkpoint_of_another_store(folder: Path) -> None:
+    for arguments in (
+        ("evaluate", "run", "--store", "rings.zarr"),
+        ("predict", "run", "--store", "rings.zarr", "--out", "o.npz"),
+    ):
+        done = run("gmn-train", *arguments, cwd=folder)
+        assert done.returncode == 2
+        assert "does not fit this store" in " ".join(done.stderr.split())
+    assert not (folder / "o.npz").exists()
+    shutil.copytree(folder / "run", folder / "moved")
+    (folder / "moved" / "summary.json").unlink()
+    text = (folder / "moved" / "config.toml").read_text()
+    (folder / "moved" / "config.toml").write_text(text.replace("grid.zarr", "rings.zarr"))
+    kept = (folder / "moved" / "checkpoints" / "last.pt").read_bytes()
+    done = run("gmn-train", "resume", "moved", "--quiet", cwd=folder)
+    assert done.returncode == 2
+    assert "was made from another store" in " ".join(done.stderr.split())
+    assert (folder / "moved" / "checkpoints" / "last.pt").read_bytes() == kept
+
+
+def test_divergence_names_the_place_and_keeps_the_last_good_checkpoint(folder: Path) -> None:
+    """A learning rate that rises until numbers overflow."""
+    wild = ("--set", "lr=1e30", "--set", "warmup=30", "--set", "clip=0", "--set", "checkpoint_seconds=0")
+    arguments = ("run", "--store", "rings.zarr", "--epochs", 40, *SMALL, *wild, "--run-dir", "wild")
+    done = run("gmn-train", *arguments, "--quiet", cwd=folder)
+    assert done.returncode == 2
+    assert re.search(
+        r"became .* in epoch \d+, step \d+; the last good checkpoint is kept", " ".join(done.stderr.split())
+    )
+    assert "Traceback" not in done.stderr
+    import torch
+
+    last = folder / "wild" / "checkpoints" / "last.pt"
+    if last.exists():  # not where the very first epoch fails
+        state = torch.load(last, weights_only=True)
+        assert all(torch.isfinite(tensor).all() for tensor in state["model"].values())
 
 
 def test_no_room_while_saving_keeps_the_last_good_checkpoint(folder: Path) -> None:

@@ -185,6 +185,29 @@ def test_nan_stops_with_the_place_and_keeps_the_checkpoint(ring: TrainConfig, tm
     assert all(torch.isfinite(t).all() for t in state["model"].values())
 
 
+def test_a_gradient_that_is_not_finite_never_reaches_a_checkpoint(ring: TrainConfig) -> None:
+    """The loss is finite; without the check, the step would write NaN into the weights and the next checkpoint."""
+
+    class Poison(torch.autograd.Function):
+        @staticmethod
+        def forward(_ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(_ctx, grad):
+            return grad * float("nan")
+
+    session = Session(replace(ring, clip=0))
+    model = training.make_model(session, torch.device("cpu"))
+    before = {name: tensor.clone() for name, tensor in model.named_parameters()}
+    model.head.register_forward_hook(lambda *arguments: Poison.apply(arguments[-1]))
+    optimizer = training.make_optimizer(model, session.config)
+    loaded = session.load(session.training_steps(0)[0], 0)
+    with pytest.raises(TrainError, match="the gradient became nan in epoch 2, step 0"):
+        training._train_step(model, optimizer, session, loaded, None, torch.device("cpu"), (2, 0))
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.named_parameters())
+
+
 def test_early_stopping(ring: TrainConfig, tmp_path: Path) -> None:
     summary, _ = run(replace(ring, epochs=50, patience=2, lr=1e-9), tmp_path / "run")
     assert summary["epochs"] <= summary["best_epoch"] + 3

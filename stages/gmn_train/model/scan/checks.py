@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from gmn_pipeline.errors import ModelError
+from gmn_pipeline.errors import ModelError, NotFiniteError
 
 
 def check_shapes(
@@ -48,7 +48,7 @@ def check_seq_ptr(seq_ptr: Tensor, total: int) -> Tensor:
 
 
 def check_finite(**tensors: Tensor | None) -> None:
-    """Raise ModelError naming the first tensor with NaN or infinity.
+    """Raise NotFiniteError naming the first tensor with NaN or infinity.
 
     A finite sum proves finite elements in one pass without temporaries (0.5 ms for 4 M float32); only a sum
     that is not finite, which large finite values can cause too, is looked at element by element.
@@ -58,6 +58,6 @@ def check_finite(**tensors: Tensor | None) -> None:
             continue
         bad = int((~torch.isfinite(x)).sum())
         if bad:
-            raise ModelError(
+            raise NotFiniteError(
                 f"{name} holds {bad} NaN or infinite values of {x.numel()}; find where they arise upstream"
             )
