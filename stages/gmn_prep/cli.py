@@ -37,8 +37,8 @@ def tokenize(
 ) -> None:
     """Sample walks, build subgraph tokens and write them to a store, or find that the store exists."""
     from gmn_prep.progress import Progress
-    from gmn_prep.settings import read_request
     from gmn_prep.report import report_outcome
+    from gmn_prep.settings import read_request
     from gmn_prep.tokenize import tokenize as run
 
     config = read_request(*request, recipe)
