@@ -18,7 +18,6 @@ from gmn_train.model.config import ModelConfig, preset_changes
 from gmn_train.models import MODELS, model_changes
 from gmn_train.train_config import TrainConfig
 
-
 DEFAULT_PRESET = "default"
 
 

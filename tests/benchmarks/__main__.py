@@ -1,6 +1,12 @@
-"""`python -m tests.benchmarks [NAME ...]`: one table of ratios, each against the peer in the same run."""
+"""`python -m tests.benchmarks [NAME ...]`: one table of ratios, each against the peer in the same run.
 
+--markdown FILE also puts the table between the marks of a page, docs/benchmarks.md; a benchmark that was not run keeps
+its lines there.
+"""
+
+import argparse
 import math
+import re
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -10,36 +16,55 @@ from rich.table import Table
 
 from tests.benchmarks.timing import Row
 
+COLUMNS = ("work", "ours", "s", "peer", "s ", "ratio")
 
-def main(names: list[str]) -> None:
+
+def main(names: list[str], page: Path | None) -> None:
     found = sorted(file.stem.removeprefix("bench_") for file in Path(__file__).parent.glob("bench_*.py"))
     unknown = set(names) - set(found)
     if unknown:
         sys.exit(f"error: no benchmark is called {', '.join(sorted(unknown))}; there are {', '.join(found)}")
     console = Console()
     table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
-    for column, side in (
-        ("work", "left"),
-        ("ours", "left"),
-        ("s", "right"),
-        ("peer", "left"),
-        ("s ", "right"),
-        ("ratio", "right"),
-    ):
-        table.add_column(column, justify=side, overflow="fold")  # type: ignore[arg-type]
-    lines = []
+    for column in COLUMNS:
+        table.add_column(column, justify="right" if column in ("s", "s ", "ratio") else "left", overflow="fold")
+    notes = []
     for name in names or found:
         console.print(f"running {name} ...", style="dim")
         module = import_module(f"tests.benchmarks.bench_{name}")
-        for row in map(Row._make, module.rows()):
-            ratio = row.peer_seconds / row.ours_seconds
-            shown = "" if math.isnan(ratio) else f"{ratio:.1f}x"
-            table.add_row(row.work, row.ours, f"{row.ours_seconds:.3g}", row.peer, f"{row.peer_seconds:.3g}", shown)
-        lines += module.lines() if hasattr(module, "lines") else []
+        cells = [cells_of(row) for row in map(Row._make, module.rows())]
+        lines = module.lines() if hasattr(module, "lines") else []
+        for row in cells:
+            table.add_row(*row)
+        notes += lines
+        if page is not None:
+            write_section(page, name, cells, lines)
     console.print(table)
-    for line in lines:
+    for line in notes:
         console.print(f"- {line}")
 
 
+def cells_of(row: Row) -> tuple[str, ...]:
+    ratio = row.peer_seconds / row.ours_seconds
+    peer = "" if math.isnan(row.peer_seconds) else f"{row.peer_seconds:.3g}"
+    return row.work, row.ours, f"{row.ours_seconds:.3g}", row.peer, peer, "" if math.isnan(ratio) else f"{ratio:.1f}x"
+
+
+def write_section(page: Path, name: str, cells: list[tuple[str, ...]], lines: list[str]) -> None:
+    """Replace what stands between <!-- NAME --> and <!-- end NAME -->."""
+    table = ["| work | ours | s | peer | s | ratio |", "|---|---|---:|---|---:|---:|"]
+    table += ["| " + " | ".join(row) + " |" for row in cells]
+    body = "\n".join([f"`python -m tests.benchmarks {name}`", "", *table, "", *[f"- {line}" for line in lines]]).strip()
+    text = page.read_text(encoding="utf-8")
+    marks = re.compile(rf"(<!-- {name} -->\n).*?(\n<!-- end {name} -->)", re.DOTALL)
+    if not marks.search(text):
+        sys.exit(f"error: {page} has no marks <!-- {name} --> and <!-- end {name} -->")
+    page.write_text(marks.sub(lambda m: m[1] + body + m[2], text), encoding="utf-8")
+
+
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help="benchmarks to run; all unless given")
+    parser.add_argument("--markdown", type=Path, help="a page with marks to put the tables into")
+    arguments = parser.parse_args()
+    main(arguments.names, arguments.markdown)

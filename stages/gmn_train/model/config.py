@@ -83,8 +83,8 @@ class ModelConfig:
     log_degree: bool = setting(True, help="log(1 + degree) as an input", group="Input")
     feature_mask: float = setting(0.0, help="share of nodes whose features are hidden in training", group="Input")
 
-    dropout: float = setting(0.2, help="of node layers and the head", group="Training")
-    token_dropout: float = setting(0.1, help="of token encodings, keyed by node", group="Training")
+    dropout: float = setting(0.1, help="of node layers and the head", group="Training")
+    token_dropout: float = setting(0.0, help="of token encodings, keyed by node", group="Training")
     pool: Literal["mean", "max", "sum"] = setting("mean", help="pooling of graph tasks", group="Head")
 
     def __post_init__(self) -> None:
