@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 from filelock import FileLock, Timeout
@@ -232,6 +233,8 @@ def take_lock(path: Path, wait: float, on_wait: Callable[[], None] | None = None
     """Become the only writer of `path`. The lock is the kernel's: it ends with the process, however that ends."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=path.parent):  # a lock that can never be made looks like one that is taken
+            pass
         lock = FileLock(path.with_name(path.name + ".lock"))
         try:
             lock.acquire(timeout=0)
