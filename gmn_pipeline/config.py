@@ -8,9 +8,12 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, field, fields, is_dataclass
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from gmn_pipeline.errors import ConfigError, nearest
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 Config = TypeVar("Config")
 
@@ -102,7 +105,11 @@ def _build(cls: type[Config], values: Mapping[str, Any]) -> Config:
     try:
         return TypeAdapter(cls).validate_python(dict(values))
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        message = first["msg"][:1].lower() + first["msg"][1:]
-        raise ConfigError(f"{key} = {first['input']!r} is not allowed: {message}") from None
+        key, message = first_problem(error)
+        raise ConfigError(f"{key} = {error.errors()[0]['input']!r} is not allowed: {message}") from None
+
+
+def first_problem(error: "ValidationError") -> tuple[str, str]:
+    """Where a table does not fit its class, and what is wrong there."""
+    first = error.errors()[0]
+    return ".".join(str(part) for part in first["loc"]), first["msg"][:1].lower() + first["msg"][1:]

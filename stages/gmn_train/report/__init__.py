@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from gmn_pipeline.errors import TrainError
+from gmn_train.text_file import write_text
 
 __all__ = ["write_report"]
 
@@ -22,11 +22,4 @@ def write_report(runs: list[Path], out: Path | None) -> Path:
     page = make_page(facts)
     if out is None:
         out = (paths[0] if len(paths) == 1 else Path(os.path.commonpath(paths))) / "report.html"
-    aside = out.with_name(out.name + ".part")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        aside.write_text(page, encoding="utf-8")
-        aside.replace(out)
-    except OSError as error:
-        raise TrainError(f"cannot write {out}: {error.strerror or error}; choose another --out") from None
-    return out
+    return write_text(out, page)

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gmn_pipeline.errors import ConfigError, TrainError
+from gmn_pipeline.errors import ConfigError
 from gmn_train.tables.plots import draw_plot, save_plot
 from gmn_train.tables.running import RowResult, Say, collect, make_stores, plan_jobs, run_jobs
 from gmn_train.tables.spec import TableSpec, read_spec
 from gmn_train.tables.writing import to_markdown, to_page
+from gmn_train.text_file import write_text
 
-DEFAULT_OUT = Path("data/tables")
 INTRO = """# Results
 
 Every number here was measured by `gmn-train table`, which wrote this page: what was not run says so. Test results are
@@ -67,15 +67,3 @@ def write_results(tables: Sequence[Table], file: Path) -> Path:
         has_plot = save_plot(table.spec, table.results, file.parent / name)
         sections.append(to_markdown(table.spec, table.results, name if has_plot else None))
     return write_text(file, "\n".join(sections))
-
-
-def write_text(file: Path, text: str) -> Path:
-    """Write a file in one step."""
-    aside = file.with_name(file.name + ".part")
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        aside.write_text(text, encoding="utf-8")
-        aside.replace(file)
-    except OSError as error:
-        raise TrainError(f"cannot write {file}: {error.strerror or error}; choose another place") from None
-    return file

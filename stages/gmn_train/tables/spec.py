@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from gmn_pipeline.config import merge_tables, read_toml
+from gmn_pipeline.config import first_problem, merge_tables, read_toml
 from gmn_pipeline.errors import ConfigError
 from gmn_train.models import model_changes
 from gmn_train.runs import parse_numbers
@@ -77,9 +77,7 @@ def read_spec(file: Path) -> TableSpec:
     try:
         spec = TypeAdapter(TableSpec).validate_python(table)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise ConfigError(f"{file}: {place}: {first['msg'][:1].lower()}{first['msg'][1:]}") from None
+        raise ConfigError(f"{file}: {': '.join(first_problem(error))}") from None
     if not spec.row:
         raise ConfigError(f"{file} has no [[row]]; a row names a dataset and a model")
     names = [row.name for row in spec.row]
