@@ -111,13 +111,15 @@ def read_figures(path: Path) -> tuple[float, float, int]:
 
 
 def test_other_settings_are_other_runs_and_equal_ones_are_shared(spec, tmp_path):
+    head = spec.read_text().partition("[[row]]")[0]
+    spec.write_text(head + '[[row]]\nmodel = "mlp"\nseeds = "0,1"\n')
     make(spec, tmp_path / "out")
     other = tmp_path / "other.toml"
-    other.write_text(spec.read_text().replace("Rings", "Others").replace('seeds = "0,1"', 'seeds = "1,2"'))
+    other.write_text(spec.read_text().replace("0,1", "1,2"))
     _, said = make(other, tmp_path / "out")
-    assert "2 of 4 runs are there already" in said
-    spec.write_text(spec.read_text().replace("epochs = 3", "epochs = 4"))
-    _, said = make(spec, tmp_path / "out")
+    assert "1 of 2 runs are there already" in said
+    other.write_text(spec.read_text().replace("epochs = 3", "epochs = 4"))
+    _, said = make(other, tmp_path / "out")
     assert "there already" not in said
 
 
