@@ -4,13 +4,15 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 DEMO := data/demo
 DEMO_EPOCHS ?= 40
+TABLES := minesweeper minesweeper-curve minesweeper-ablation minesweeper-grid sensitivity peptides-func arxiv-efficiency
 
-.PHONY: demo test lint format bench docs clean help
+.PHONY: demo test lint format bench results docs clean help
 
 help:
 	@echo "make demo   the whole story: generate, tokenize, train, predict, report"
 	@echo "make test   lint, types and all tests"
 	@echo "make bench  every speed claim, ours beside its peer"
+	@echo "make results  every table of results, from docs/tables"
 	@echo "make docs   the documentation as a site, into site/"
 	@echo "make format sort imports and format the sources"
 
@@ -60,7 +62,11 @@ format: $(VENV)/.ready
 
 bench: $(VENV)/.bench
 	@echo "== benchmarks: ours beside each peer, best of several"
-	$(BIN)/python -m tests.benchmarks
+	$(BIN)/python -m tests.benchmarks --markdown docs/benchmarks.md
+
+results: $(VENV)/.ready
+	@echo "== tables of results: hours; what is done is skipped"
+	$(BIN)/gmn-train table $(TABLES:%=docs/tables/%.toml) --jobs 2 --threads 1 --markdown docs/results.md
 
 docs: $(VENV)/.docs
 	@echo "== documentation"

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from gmn_pipeline.memory import peak_memory
 from gmn_pipeline.output import print_json, two_columns
 from gmn_prep.datasets import DATASETS
 
@@ -18,6 +19,10 @@ def size_text(count: float) -> str:
         if count >= limit:
             return f"{count / limit:.2f} {unit}"
     return f"{count:.0f} B"
+
+
+def minutes_text(seconds: float) -> str:
+    return "less than a minute" if seconds < 60 else f"about {seconds / 60:.1f} minutes"
 
 
 def report_outcome(outcome: "Outcome", seconds: dict[str, float], *, as_json: bool) -> None:
@@ -35,7 +40,7 @@ def report_outcome(outcome: "Outcome", seconds: dict[str, float], *, as_json: bo
             ("tokens", f"{facts['tokens']:,}"),
             ("disk", f"about {size_text(outcome.estimate.disk_bytes)}"),
             ("memory", f"about {size_text(outcome.estimate.memory_bytes)}"),
-            ("time", f"about {outcome.estimate.seconds / 60:.1f} minutes for tokens, encodings on top"),
+            ("time", f"{minutes_text(outcome.estimate.seconds)} for tokens, encodings on top"),
         ]
         console.print(two_columns("estimate", rows))
         return
@@ -55,6 +60,7 @@ def report_outcome(outcome: "Outcome", seconds: dict[str, float], *, as_json: bo
             f"{size_text(facts['bytes'])}, {facts['token_nodes']:,} nodes and {facts['token_edges']:,} edges in tokens",
         ),
         ("seconds", phases),
+        ("memory", f"{size_text(facts['peak_memory_bytes'])} at the peak"),
     ]
     if facts["tokens_per_second"]:
         rows.append(("tokens/s", f"{facts['tokens_per_second']:,.0f}"))
@@ -73,6 +79,7 @@ def _outcome_facts(outcome: "Outcome", seconds: dict[str, float]) -> dict[str, A
         "fingerprint": manifest.fingerprint,
         "nodes": manifest.graph.nodes,
         "tokens": tokens,
+        "peak_memory_bytes": peak_memory(),
         "token_nodes": manifest.token_nodes,
         "token_edges": manifest.token_edges,
         "settings": manifest.tokens.as_dict(),

@@ -6,7 +6,6 @@ resumed ends with the same weights as one that was not.
 
 import math
 import platform
-import resource
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from torch import Tensor, nn
 
 from gmn_pipeline.counter_random import Purpose, key_path
 from gmn_pipeline.errors import NotFiniteError, TrainError
+from gmn_pipeline.memory import peak_memory
 from gmn_train.batches import Step
 from gmn_train.display import Display
 from gmn_train.evaluation import evaluate_parts
@@ -251,7 +251,7 @@ def _summarise(session: Session, model: nn.Module, progress: Progress) -> dict[s
         "seconds": round(progress.seconds, 2),
         "seconds_per_epoch": round(progress.seconds / epochs, 4),
         "waiting_share": round(progress.waited / max(progress.seconds + progress.waited, 1e-9), 4),
-        "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "peak_memory_bytes": peak_memory(),
         "parameters": sum(p.numel() for p in model.parameters()),
         "mode": session.mode,
         "precision": session.precision,

@@ -52,7 +52,7 @@ def cells_of(row: Row) -> tuple[str, ...]:
 
 def write_section(page: Path, name: str, cells: list[tuple[str, ...]], lines: list[str]) -> None:
     """Replace what stands between <!-- NAME --> and <!-- end NAME -->."""
-    table = ["| work | ours | s | peer | s | ratio |", "|---|---|---:|---|---:|---:|"]
+    table = ["| work | ours | s | peer | s | ratio |", "|---|---|---:|---|---:|---:|"] if cells else []
     table += ["| " + " | ".join(row) + " |" for row in cells]
     body = "\n".join([f"`python -m tests.benchmarks {name}`", "", *table, "", *[f"- {line}" for line in lines]]).strip()
     text = page.read_text(encoding="utf-8")

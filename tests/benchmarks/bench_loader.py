@@ -28,7 +28,7 @@ NODES, GRAPHS = 20_000, 1500
 MODEL = ModelConfig.preset("default", width=32, node_layers=2, token_blocks="input", encoder="mean")
 SMALL_BUDGET = 0.05
 """GB: so little that `full` keeps no tokens and reads them by chunks, as it does with a store beyond memory."""
-EPOCHS = 3
+EPOCHS = 10
 
 
 def make_configs(folder: Path) -> dict[str, TrainConfig]:

@@ -6,7 +6,6 @@ a process of its own, and draws seconds and peak memory.
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from torch_geometric.nn import GCNConv, GPSConv
 
 from gmn_pipeline import TokenSettings, TokenStore
+from gmn_pipeline.memory import peak_memory
 from gmn_prep.datasets.entry import DatasetOptions
 from gmn_prep.datasets.minesweeper_grid import load_minesweeper_grid
 from gmn_train.model import GMN, InputSource, ModelConfig, whole_inputs
@@ -151,35 +151,41 @@ def measure_here(model: str, nodes: int) -> dict[str, float]:
         store = grid_store(nodes, folder)
         run = gps_epoch(store) if model == "gps" else gmn_epoch(store, model)
         seconds = best_seconds(run, times=2 if model == "gps" and nodes > SIZES[0] else 3)
-    return {"seconds": seconds, "gigabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20}
+    return {"seconds": seconds, "gigabytes": peak_memory() / 2**30}
+
+
+LABELS = {
+    "input": "GMN, tokens of the input",
+    "between": "GMN, tokens between layers",
+    "gps": "GPSConv, full attention",
+}
 
 
 def plot(file: Path) -> None:
-    import matplotlib as mpl
+    """Measure every model at every size, each in a process of its own, and draw it."""
+    points = {}
+    for model in LABELS:
+        points[model] = {n: measure(model, n) for n in (GPS_SIZES if model == "gps" else SIZES)}
+        print(model, json.dumps(points[model]), flush=True)
+    draw(points, file)
 
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), constrained_layout=True)
-    labels = {
-        "input": "GMN, tokens of the input",
-        "between": "GMN, tokens between layers",
-        "gps": "GPSConv, full attention",
-    }
-    for model, label in labels.items():
-        sizes = GPS_SIZES if model == "gps" else SIZES
-        points = [measure(model, n) for n in sizes]
-        print(
-            label, [(n, round(p["seconds"], 2), round(p["gigabytes"], 2)) for n, p in zip(sizes, points, strict=True)]
-        )
-        for axis, what in zip(axes, ("seconds", "gigabytes"), strict=True):
-            axis.plot(sizes, [p[what] for p in points], "o-", label=label)
-    for axis, what in zip(axes, ("seconds per epoch", "peak memory, GB"), strict=True):
-        axis.set(xscale="log", yscale="log", xlabel="nodes of the grid", ylabel=what, xticks=SIZES)
+def draw(points: dict[str, dict[int, dict[str, float]]], file: Path) -> None:
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import ScalarFormatter
+
+    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    axes = figure.subplots(1, 2)
+    for axis, what, name in zip(axes, ("seconds", "gigabytes"), ("seconds per epoch", "peak memory, GB"), strict=True):
+        for model, found in points.items():
+            axis.plot([*found], [p[what] for p in found.values()], "o-", label=LABELS[model])
+        axis.set(xscale="log", yscale="log", xlabel="nodes of the grid", ylabel=name)
         axis.set_xticks(SIZES, [f"{n // 1000}k" for n in SIZES])
+        axis.set_yticks((1, 2, 5, 10, 20, 50) if what == "seconds" else (1, 2, 3, 4))
+        axis.yaxis.set_major_formatter(ScalarFormatter())
         axis.minorticks_off()
         axis.grid(alpha=0.3)
-    axes[0].legend(frameon=False)
+    axes[1].legend(frameon=False, loc="upper left", fontsize=8)
     figure.suptitle("One training epoch, 4 layers of width 64, tokens 4/4/2, two cores", fontsize=11)
     file.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(file, dpi=140)

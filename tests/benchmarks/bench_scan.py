@@ -59,7 +59,7 @@ def rows() -> list[Row]:
         inputs = make_inputs(*shape)
         work = "scan fwd+bwd, batch {}, length {}, {} channels, {} states".format(*shape)
         for peer in peers:
-            both = side_by_side(train(selective_scan, inputs), train(peer, inputs))
+            both = side_by_side(train(selective_scan, inputs), train(peer, inputs), times=10 if shape == LONG else 3)
             table.append(Row(work, "selective_scan", PEERS[peer], *both))
     return table
 

@@ -20,9 +20,10 @@ SETTINGS = TokenSettings(8, 4, 2)
 BATCH, SHUFFLED = 1024, 128
 
 RANDOM_READER = """
-import resource, sys, time
+import sys, time
 import numpy as np
 from gmn_pipeline import TokenStore
+from gmn_pipeline.memory import peak_memory
 TokenStore.open(sys.argv[1])  # imports
 begun = time.perf_counter()
 store = TokenStore.open(sys.argv[1], resident_limit=256 << 20)
@@ -32,7 +33,7 @@ view.gather(rng.integers(0, store.num_nodes, 64))
 begun = time.perf_counter()
 for _ in range(200):
     view.gather(rng.integers(0, store.num_nodes, 1024))
-print(opened, time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+print(opened, time.perf_counter() - begun, peak_memory())
 """
 
 
