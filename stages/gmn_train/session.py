@@ -127,8 +127,11 @@ class Session:
         units = self.units("train")
         if units is None:
             return [Step(0, None)]
-        # Pairs reach all over the graph: reads of a window of blocks would not stay in it.
-        blocks = self.store.block_ptr if self.mode == "batch" and self.task.level != "link" else None
+        blocks: IntArray | None = self.store.block_ptr
+        if self.mode == "graphs":
+            blocks = np.searchsorted(self.source.graph_ptr, self.store.block_ptr)  # by graph instead of by node
+        elif self.task.level == "link":
+            blocks = None  # pairs reach all over the graph: reads of a window of blocks would not stay in it
         return plan_epoch(units, self._step_size, self.config.seed, epoch, block_ptr=blocks)
 
     def evaluation_steps(self, part: str | None = None) -> list[Step]:

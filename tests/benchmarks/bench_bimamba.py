@@ -20,6 +20,11 @@ PARTS = {
     "aten::addmm": "matrix products",
     "aten::bmm": "matrix products",
     "aten::native_layer_norm": "layer norm",
+    "SparseProduct": "sparse products",
+    "MeanPool": "means over tokens",
+    "LocalSum": "messages inside tokens",
+    "MarkTokens": "marks of tokens",
+    "PermuteRows": "putting nodes in order",
 }
 
 
@@ -81,18 +86,27 @@ def rows() -> list[Row]:
 
 
 def breakdown(expand: int, repeats: int = 5) -> dict[str, float]:
-    """Seconds per part of one forward and backward pass; each operation counts its own time only."""
+    """Seconds per part of one forward and backward pass."""
     layer = BiMamba(WIDTH, expand=expand)
     run = train(layer, list(layer.parameters()))
     run()
+    return {name: s / repeats for name, s in profile_parts(run, repeats).items()}
+
+
+def profile_parts(work: Callable[[], object], repeats: int = 1) -> dict[str, float]:
+    """Seconds by part, largest first; each operation counts its own time only."""
     with profile(activities=[ProfilerActivity.CPU]) as record:
         for _ in range(repeats):
-            run()
+            work()
     parts: dict[str, float] = defaultdict(float)
     for event in record.key_averages():
         name = event.key.removesuffix("_backward").removesuffix("Backward")
-        parts[PARTS.get(name, "additions, copies and the rest")] += event.self_cpu_time_total / 1e6 / repeats
+        parts[PARTS.get(name, "additions, copies and the rest")] += event.self_cpu_time_total / 1e6
     return dict(sorted(parts.items(), key=lambda item: -item[1]))
+
+
+def shares_text(parts: dict[str, float]) -> str:
+    return ", ".join(f"{name} {100 * s / sum(parts.values()):.0f}%" for name, s in parts.items())
 
 
 def lines() -> list[str]:
@@ -100,8 +114,7 @@ def lines() -> list[str]:
     found = []
     for expand in (1, 2):
         parts = breakdown(expand)
-        shares = ", ".join(f"{name} {100 * s / sum(parts.values()):.0f}%" for name, s in parts.items())
-        found.append(f"BiMamba layer at expand {expand}, {1e3 * sum(parts.values()):.0f} ms: {shares}")
+        found.append(f"BiMamba layer at expand {expand}, {1e3 * sum(parts.values()):.0f} ms: {shares_text(parts)}")
     return found
 
 

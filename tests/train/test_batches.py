@@ -5,8 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gmn_pipeline import TokenSettings
+from gmn_train import batches
 from gmn_train.batches import SHUFFLE_WINDOW, keyed_shuffle, plan_epoch, split_items
 from gmn_train.loader import ReadAhead
+from gmn_train.model.config import ModelConfig
+from gmn_train.session import Session
+from gmn_train.train_config import TrainConfig
+from tests.stores import write_store
+from tests.train.test_train import many_graphs
 
 
 @given(count=st.integers(0, 200), size=st.integers(1, 50), seed=st.integers(0, 9), blocks=st.integers(0, 150))
@@ -56,3 +63,24 @@ def test_read_ahead_keeps_order_and_passes_errors_on() -> None:
     assert [next(ahead), next(ahead)] == [(1, 1), (2, 2)]
     with pytest.raises(ValueError, match="three"):
         next(ahead)
+
+
+def test_graphs_of_a_store_with_many_blocks_are_shuffled_by_windows_of_blocks(tmp_path, monkeypatch):
+    """As nodes are: a step's graphs lie in one window of blocks, or in two where it crosses a border."""
+    window = 10
+    monkeypatch.setattr(batches, "SHUFFLE_WINDOW", window)
+    store = write_store(tmp_path / "g.zarr", many_graphs(count=40), TokenSettings(1, 1, 1), block_size=8)
+    blocks = len(store.block_ptr) - 1
+    assert blocks > 2 * window
+    session = Session(TrainConfig(store=store.path, batch_size=3, model=ModelConfig(width=8, states=2, node_layers=1)))
+    steps = session.training_steps(0)
+    taken = np.concatenate([step.items for step in steps])
+    np.testing.assert_array_equal(np.sort(taken), session.items["train"])
+    block_of = np.searchsorted(store.block_ptr, store.graph.graph_ptr[taken], side="right") - 1
+    order = keyed_shuffle(np.arange(blocks), 0, 0, 0)
+    window_of = np.empty(blocks, dtype=int)
+    window_of[order] = np.arange(blocks) // window
+    # A sorted step may hold the end of one window and the beginning of the next, never more.
+    for step in np.split(window_of[block_of], np.cumsum([len(s.items) for s in steps])[:-1]):
+        assert step.max() - step.min() <= 1
+    assert not np.array_equal(np.concatenate([s.items for s in session.training_steps(1)]), taken)

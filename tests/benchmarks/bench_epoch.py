@@ -1,0 +1,86 @@
+"""One exact training epoch of ogbn-arxiv at 8/4/2 in `full` mode: seconds, peak memory, and where the time goes."""
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import torch
+
+from gmn_pipeline import TokenSettings
+from gmn_pipeline.memory import peak_memory
+from gmn_pipeline.store.blocks import default_block_size
+from gmn_pipeline.store.writer import StoreWriter, plan_manifest
+from gmn_prep.tokens.tokenizer import Tokenizer
+from gmn_train.batches import Step
+from gmn_train.losses import task_loss
+from gmn_train.model.config import ModelConfig
+from gmn_train.optimizer import make_optimizer
+from gmn_train.session import Session
+from gmn_train.train import make_model
+from gmn_train.train_config import TrainConfig
+from tests.benchmarks.arxiv import arxiv_graph
+from tests.benchmarks.bench_bimamba import profile_parts, shares_text
+from tests.benchmarks.timing import Row
+
+SETTINGS = TokenSettings(8, 4, 2)
+MODEL = ModelConfig.preset(
+    "default", width=64, node_layers=4, token_blocks="input", token_layers=2, encoder="mean", feature_mask=0.0
+)
+_found: dict[str, object] = {}
+
+
+def write_store(path: Path) -> None:
+    _, graph = arxiv_graph()
+    manifest = plan_manifest(graph, SETTINGS, block_size=default_block_size(SETTINGS))
+    tokenizer = Tokenizer.of(graph, SETTINGS)
+    with ThreadPoolExecutor(2) as pool, StoreWriter.open(path, manifest, graph) as writer:
+        for number in writer.missing_blocks():
+            first, last = writer.block_ptr[number : number + 2]
+            writer.write_block(number, tokenizer.block(int(first), int(last), pool))
+        writer.finalise()
+
+
+def measure_here(path: Path) -> dict[str, object]:
+    """A first epoch plain, for its seconds and the peak; a second under the profiler, for the parts."""
+    session = Session(TrainConfig(store=path, model=MODEL, memory_budget=1.0))
+    model = make_model(session, torch.device("cpu")).train()
+    optimizer = make_optimizer(model, session.config)
+    items = torch.from_numpy(session.items["train"])
+
+    def epoch() -> None:
+        loaded = session.load(Step(0, None), 0)
+        assert loaded.y is not None
+        loss = task_loss(session.task, model(loaded.inputs).logits[items], loaded.y[items], None)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+    begun = time.perf_counter()
+    epoch()
+    seconds, peak = time.perf_counter() - begun, peak_memory()
+    return {"seconds": seconds, "peak": peak, "parts": profile_parts(epoch)}
+
+
+def rows() -> list[Row]:
+    name, _ = arxiv_graph()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "arxiv.zarr"
+        write_store(path)
+        command = [sys.executable, "-m", "tests.benchmarks.bench_epoch", str(path)]
+        _found.update(json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
+    return [
+        Row(f"training epoch, {name}, 8/4/2, width 64", "GMN, full, by chunks", "", _found["seconds"], float("nan"))
+    ]
+
+
+def lines() -> list[str]:
+    parts = shares_text(_found["parts"])  # type: ignore[arg-type]
+    return [f"epoch of ogbn-arxiv: peak memory {_found['peak'] / 1e9:.2f} GB (mark: 6 GB); {parts}"]  # type: ignore[operator]
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure_here(Path(sys.argv[1]))))
