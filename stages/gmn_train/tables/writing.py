@@ -1,5 +1,6 @@
 """A table's results as Markdown and as a page, beside what others published."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,7 +8,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from jinja2 import Environment, PackageLoader
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 import gmn_pipeline
 from gmn_pipeline.config import read_toml
@@ -108,13 +109,18 @@ def to_markdown(spec: TableSpec, results: Sequence[RowResult], image: str | None
     return "\n".join(text)
 
 
+def code_words(text: str) -> Markup:
+    """Text for a page: escaped, `words` in code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+
+
 def to_page(spec: TableSpec, results: Sequence[RowResult], plot: str | None) -> str:
     """The same as a self-contained page; `plot` is inline SVG."""
     environment = Environment(loader=PackageLoader("gmn_train", ""), autoescape=True, trim_blocks=True)
     return environment.get_template("tables/table.html.jinja").render(
         title=spec.title,
         heading=heading(spec, results),
-        note=spec.note,
+        paragraphs=[code_words(text) for text in spec.note.strip().split("\n\n") if text],
         columns=COLUMNS,
         lines=[describe(result) for result in results],
         plot=None if plot is None else Markup(plot),
