@@ -36,6 +36,7 @@ def write_store(
     codec: Codec = "raw",
     orderings: tuple[str, ...] = ("degree",),
     dataset: str | None = None,
+    threads: int = 1,
 ) -> TokenStore:
     """A finished store of `graph` at `path`, written the way the command writes it."""
     manifest = plan_manifest(
@@ -43,7 +44,7 @@ def write_store(
         dataset={"dataset": dataset} if dataset else None,
     )  # fmt: skip
     tokenizer = Tokenizer.of(graph, settings)
-    with ThreadPoolExecutor(1) as pool, StoreWriter.open(path, manifest, graph) as writer:
+    with ThreadPoolExecutor(threads) as pool, StoreWriter.open(path, manifest, graph) as writer:
         for name in orderings:
             writer.write_group(f"orderings/{name}", vars(compute_ordering(graph, name, seed=0)))
         for number in writer.missing_blocks():

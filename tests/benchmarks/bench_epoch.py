@@ -5,7 +5,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import torch
@@ -13,8 +12,6 @@ import torch
 from gmn_pipeline import TokenSettings
 from gmn_pipeline.memory import peak_memory
 from gmn_pipeline.store.blocks import default_block_size
-from gmn_pipeline.store.writer import StoreWriter, plan_manifest
-from gmn_prep.tokens.tokenizer import Tokenizer
 from gmn_train.batches import Step
 from gmn_train.losses import task_loss
 from gmn_train.model.config import ModelConfig
@@ -25,23 +22,13 @@ from gmn_train.train_config import TrainConfig
 from tests.benchmarks.arxiv import arxiv_graph
 from tests.benchmarks.bench_bimamba import profile_parts, shares_text
 from tests.benchmarks.timing import Row
+from tests.stores import write_store
 
 SETTINGS = TokenSettings(8, 4, 2)
 MODEL = ModelConfig.preset(
     "default", width=64, node_layers=4, token_blocks="input", token_layers=2, encoder="mean", feature_mask=0.0
 )
 _found: dict[str, object] = {}
-
-
-def write_store(path: Path) -> None:
-    _, graph = arxiv_graph()
-    manifest = plan_manifest(graph, SETTINGS, block_size=default_block_size(SETTINGS))
-    tokenizer = Tokenizer.of(graph, SETTINGS)
-    with ThreadPoolExecutor(2) as pool, StoreWriter.open(path, manifest, graph) as writer:
-        for number in writer.missing_blocks():
-            first, last = writer.block_ptr[number : number + 2]
-            writer.write_block(number, tokenizer.block(int(first), int(last), pool))
-        writer.finalise()
 
 
 def measure_here(path: Path) -> dict[str, object]:
@@ -69,7 +56,7 @@ def rows() -> list[Row]:
     name, _ = arxiv_graph()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "arxiv.zarr"
-        write_store(path)
+        write_store(path, arxiv_graph()[1], SETTINGS, block_size=default_block_size(SETTINGS), threads=2)
         command = [sys.executable, "-m", "tests.benchmarks.bench_epoch", str(path)]
         _found.update(json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
     return [

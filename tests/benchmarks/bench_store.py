@@ -3,18 +3,16 @@
 import subprocess
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import zarr
 
-from gmn_pipeline import StoreWriter, TokenSettings, TokenStore
+from gmn_pipeline import TokenSettings, TokenStore
 from gmn_pipeline.store.blocks import default_block_size
-from gmn_pipeline.store.writer import plan_manifest
 from gmn_prep.datasets import DatasetOptions, load_dataset
-from gmn_prep.tokens.tokenizer import Tokenizer
 from tests.benchmarks.timing import Row, side_by_side
+from tests.stores import write_store
 
 SETTINGS = TokenSettings(8, 4, 2)
 BATCH, SHUFFLED = 1024, 128
@@ -39,14 +37,7 @@ print(opened, time.perf_counter() - begun, peak_memory())
 
 def write_grid_store(path: Path, nodes: int) -> TokenStore:
     graph = load_dataset("minesweeper-grid", DatasetOptions(nodes=nodes)).graph
-    manifest = plan_manifest(graph, SETTINGS, block_size=default_block_size(SETTINGS))
-    tokenizer = Tokenizer.of(graph, SETTINGS)
-    with ThreadPoolExecutor(2) as pool, StoreWriter.open(path, manifest, graph) as writer:
-        for number in writer.missing_blocks():
-            first, last = writer.block_ptr[number : number + 2]
-            writer.write_block(number, tokenizer.block(int(first), int(last), pool))
-        writer.finalise()
-    return TokenStore.open(path)
+    return write_store(path, graph, SETTINGS, block_size=default_block_size(SETTINGS), threads=2)
 
 
 def gather_rows(folder: Path) -> list[Row]:

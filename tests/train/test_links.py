@@ -1,6 +1,5 @@
 """Link tasks from store to report, in every mode, and the mean reciprocal rank."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,13 +29,7 @@ SMALL = ModelConfig.preset("default", width=16, node_layers=2, states=4, dropout
 MODES = ["full", "batch", "graphs"]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread() -> Iterator[None]:
-    """These models are so small that a second thread only waits."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def link_graph(mode: str, metric: str = "mrr") -> Graph:

@@ -3,14 +3,13 @@
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from gmn_pipeline import Graph, Task, TokenSettings
 from gmn_pipeline.errors import TrainError
@@ -47,13 +46,7 @@ def grid_graph(side: int = 20) -> Graph:
     )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread() -> Iterator[None]:
-    """These models are so small that a second thread only waits."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")
