@@ -268,6 +268,7 @@ def test_inputs_that_do_not_fit_the_model_are_named(store, many):
         ({"mpnn": "gat"}, "allowed: gcn"),
         ({"token_blocks": (3,)}, "layers are 1..2"),
         ({"token_blocks": (1, 1)}, "twice"),
+        ({"token_blocks": 0}, "at least 1"),
         ({"token_blocks": "inputs"}, "did you mean 'input'"),
         ({"width": 0}, "at least 1"),
         ({"dropout": 1.0}, r"\[0, 1\)"),
@@ -284,6 +285,8 @@ def test_bad_settings_are_refused(changes, message):
 def test_settings_load_from_flags_and_presets_differ():
     loaded = load_config(ModelConfig, None, {"token_blocks": [1, 2], "node_layers": 3, "width": 32})
     assert loaded.blocks_after == (1, 2)
+    assert load_config(ModelConfig, None, {"token_blocks": 4, "node_layers": 16}).blocks_after == (4, 8, 12)
+    assert load_config(ModelConfig, None, {"token_blocks": 4, "node_layers": 3}).blocks_after == ()
     assert ModelConfig.preset("paper").reads_input_tokens
     assert ModelConfig.preset("default", width=32).width == 32
     with pytest.raises(ConfigError, match="no preset 'papr'; allowed: default, paper; did you mean 'paper'"):

@@ -32,10 +32,10 @@ class ModelConfig:
     encoder: str = setting("local", help=f"token encoder: {', '.join(ENCODERS)}", group="Tokens")
     encoder_layers: int = setting(1, help="message-passing layers of the gatedgcn and gine encoders", group="Tokens")
     rwf_window: int = setting(8, help="steps back that the rwf encoder compares", group="Tokens")
-    token_blocks: Literal["input", "between", "none"] | tuple[int, ...] = setting(
+    token_blocks: Literal["input", "between", "none"] | int | tuple[int, ...] = setting(
         "between",
         help="where tokens are read: `input` once from the features (the paper), `between` after every node layer but "
-        "the last, a list of node layers (from 1) to read after, or `none`",
+        "the last, a number k after every k-th but the last, a list of node layers (from 1) to read after, or `none`",
         group="Tokens",
     )
     token_layers: int = setting(
@@ -112,6 +112,8 @@ class ModelConfig:
             raise ConfigError("node_layers and ffn must not be negative, and expand must be above 0")
         if isinstance(self.token_blocks, list):
             object.__setattr__(self, "token_blocks", tuple(self.token_blocks))
+        if isinstance(self.token_blocks, int) and self.token_blocks < 1:
+            raise ConfigError(f"token_blocks is {self.token_blocks}; a number must be at least 1, or use `none`")
         outside = [layer for layer in self.blocks_after if not 1 <= layer <= self.node_layers]
         if outside:
             raise ConfigError(
@@ -129,9 +131,10 @@ class ModelConfig:
     @property
     def blocks_after(self) -> tuple[int, ...]:
         """Node layers, counted from 1, after which a token block stands."""
-        if self.token_blocks == "between":
-            return tuple(range(1, self.node_layers))
-        return () if isinstance(self.token_blocks, str) else tuple(self.token_blocks)
+        if isinstance(self.token_blocks, tuple):
+            return self.token_blocks
+        every = 1 if self.token_blocks == "between" else self.token_blocks
+        return tuple(range(every, self.node_layers, every)) if isinstance(every, int) else ()
 
     @property
     def reads_input_tokens(self) -> bool:
