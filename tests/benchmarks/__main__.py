@@ -1,7 +1,7 @@
 """`python -m tests.benchmarks [NAME ...]`: one table of ratios, each against the peer in the same run.
 
---markdown FILE also puts the table between the marks of a page, docs/benchmarks.md; a benchmark that was not run keeps
-its lines there.
+--markdown FILE also puts the tables between the marks of a page, docs/benchmarks.md, and all ratios against other
+projects into one table at its head; a benchmark that was not run keeps its lines there.
 """
 
 import argparse
@@ -17,6 +17,9 @@ from rich.table import Table
 from tests.benchmarks.timing import Row
 
 COLUMNS = ("work", "ours", "s", "peer", "s ", "ratio")
+HEAD = ["| work | ours | s | peer | s | ratio |", "|---|---|---:|---|---:|---:|"]
+PEERS = ("torch", "scipy", "zarr", "PyG", "GCNConv", "GPSConv", "mamba", "two mambapy")
+"""How a peer's cell begins where it is another project, and not another way of ours."""
 
 
 def main(names: list[str], page: Path | None) -> None:
@@ -39,6 +42,8 @@ def main(names: list[str], page: Path | None) -> None:
         notes += lines
         if page is not None:
             write_section(page, name, cells, lines)
+    if page is not None:
+        write_summary(page)
     console.print(table)
     for line in notes:
         console.print(f"- {line}")
@@ -51,14 +56,27 @@ def cells_of(row: Row) -> tuple[str, ...]:
 
 
 def write_section(page: Path, name: str, cells: list[tuple[str, ...]], lines: list[str]) -> None:
+    """A benchmark's command, its table and its further lines."""
+    table = [*HEAD, *["| " + " | ".join(row) + " |" for row in cells]] if cells else []
+    further = [f"- {line}" for line in lines]
+    write_between(page, name, [f"`python -m tests.benchmarks {name}`", "", *table, "", *further])
+
+
+def write_summary(page: Path) -> None:
+    """All ratios against other projects that the page's sections have, in one table."""
+    text = re.sub(r"<!-- peers -->.*?<!-- end peers -->", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    rows = [line for line in text.splitlines() if re.search(r"x \|$", line)]
+    against = [row for row in rows if row.split(" | ")[3].startswith(PEERS)]
+    write_between(page, "peers", [*HEAD, *against])
+
+
+def write_between(page: Path, name: str, lines: list[str]) -> None:
     """Replace what stands between <!-- NAME --> and <!-- end NAME -->."""
-    table = ["| work | ours | s | peer | s | ratio |", "|---|---|---:|---|---:|---:|"] if cells else []
-    table += ["| " + " | ".join(row) + " |" for row in cells]
-    body = "\n".join([f"`python -m tests.benchmarks {name}`", "", *table, "", *[f"- {line}" for line in lines]]).strip()
     text = page.read_text(encoding="utf-8")
     marks = re.compile(rf"(<!-- {name} -->\n).*?(\n<!-- end {name} -->)", re.DOTALL)
     if not marks.search(text):
         sys.exit(f"error: {page} has no marks <!-- {name} --> and <!-- end {name} -->")
+    body = "\n".join(lines).strip()
     page.write_text(marks.sub(lambda m: m[1] + body + m[2], text), encoding="utf-8")
 
 

@@ -3,6 +3,7 @@
 import re
 import runpy
 import shlex
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typer.main import get_command
 
 from gmn_prep.cli import app as prep
 from gmn_train.cli import app as train
+from tests.benchmarks.__main__ import write_summary
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -107,3 +109,11 @@ def test_datasets_and_settings_are_explained_and_models_exist() -> None:
         assert [name for name in names if name not in said] == [], page
     models = (DOCS / "model.md").read_text().split("## Models by name")[1].split("\n## ")[0]
     assert set(re.findall(r"^\| `([^`]+)`", models, re.M)) <= set(MODELS)
+
+
+def test_the_table_of_ratios_has_what_the_sections_below_it_have(tmp_path: Path) -> None:
+    page = tmp_path / "benchmarks.md"
+    shutil.copy(DOCS / "benchmarks.md", page)
+    write_summary(page)
+    assert page.read_text(encoding="utf-8") == (DOCS / "benchmarks.md").read_text(encoding="utf-8")
+    assert "| scipy" in page.read_text(encoding="utf-8").split("<!-- end peers -->")[0]
