@@ -146,10 +146,12 @@ def test_published_figures_are_of_known_models_and_stand_beside_ours(tmp_path):
     for name in ("minesweeper", "peptides-func", "ogbn-arxiv"):
         assert set(published(name)["paper"]) <= set(MODELS)
     file = tmp_path / "a.toml"
-    file.write_text('title = "a"\n[[row]]\ndataset = "minesweeper"\n[[row]]\ndataset = "minesweeper"\nlabel = "other"')
+    row = '\n[[row]]\ndataset = "minesweeper"'
+    file.write_text(f'title = "a"{row}{row}\nlabel = "other"{row}\nlabel = "asked for"\npaper = true')
     spec = read_spec(file)
     text = to_markdown(spec, collect(spec, plan_jobs(spec), {}), None)
     assert "best public figure: 0.9786 (tuned GCN)" in text
     lines = [line for line in text.splitlines() if line.startswith("| ")]
     assert lines[1].endswith("| 0.9101 |")
     assert lines[2].endswith("| – |"), "the paper's figure is for the model of that name only"
+    assert lines[3].endswith("| 0.9101 |")

@@ -5,6 +5,7 @@ import runpy
 import shlex
 import shutil
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from typer.main import get_command
 
 from gmn_prep.cli import app as prep
 from gmn_train.cli import app as train
+from gmn_train.tables.spec import RowSpec, TableSpec
 from tests.benchmarks.__main__ import write_summary
 
 ROOT = Path(__file__).parents[2]
@@ -117,3 +119,9 @@ def test_the_table_of_ratios_has_what_the_sections_below_it_have(tmp_path: Path)
     write_summary(page)
     assert page.read_text(encoding="utf-8") == (DOCS / "benchmarks.md").read_text(encoding="utf-8")
     assert "| scipy" in page.read_text(encoding="utf-8").split("<!-- end peers -->")[0]
+
+
+def test_every_key_of_a_table_is_explained() -> None:
+    text = (DOCS / "comparing.md").read_text(encoding="utf-8")
+    for key in (*fields(RowSpec), *fields(TableSpec)):
+        assert re.search(rf"^\| .*`(\[\[)?{key.name}(\]\])?`.* \|", text, re.M), key.name

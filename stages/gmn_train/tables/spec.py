@@ -33,6 +33,8 @@ class RowSpec:
     """Further options of `gmn-prep tokenize` for a store that is not there yet."""
     store: Path | None = None
     """data/NAME.zarr unless given."""
+    paper: bool | None = None
+    """Whether the paper's figure of the model stands beside it; unless given, where the row has no label of its own."""
     x: float | None = None
     """Where the line stands in the plot."""
     series: str | None = None

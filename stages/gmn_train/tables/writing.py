@@ -51,10 +51,11 @@ def published(dataset: str) -> dict[str, Any]:
 def describe(result: RowResult) -> Line:
     """A row's results as text."""
     row, summaries = result.row, result.summaries
-    paper = published(row.dataset).get("paper", {}).get(row.model)
+    beside = row.name == row.model if row.paper is None else row.paper
+    paper = published(row.dataset).get("paper", {}).get(row.model) if beside else None
     shared = {
         "name": row.name,
-        "paper": f"{paper:.4f}" if paper is not None and row.label in (None, row.model) else NONE,
+        "paper": NONE if paper is None else f"{paper:.4f}",
         "command": row_command(row),
     }
     if not summaries:
