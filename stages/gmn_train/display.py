@@ -42,7 +42,7 @@ class Display:
             self._first = done
         rate = self._items * (done - self._first + 1) / max(time.monotonic() - self._begun, 1e-9)
         val = f"{row['val']:.4f}" if "val" in row else "-"
-        text = f"loss {row['loss']:.4f}  val {val}  best {best:.4f} ({best_epoch})  {rate:,.0f} items/s"
+        text = f"loss {row['loss']:.4f}  val {val}  best {best:.4f} ({best_epoch + 1})  {rate:,.0f} items/s"
         if self._bars is not None:
             self._bars.update(self._task, completed=done, text=text)
         elif self.show == "lines" and (done % max(1, self._epochs // LOG_LINES) == 0 or done == self._epochs):

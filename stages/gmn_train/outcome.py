@@ -25,7 +25,7 @@ def report_runs(runs: list[Finished], *, as_json: bool) -> None:
     for run in runs:
         s = run.summary
         table.add_row(
-            str(s["seed"]), str(s["split"]), str(s["best_epoch"]), f"{s['val']:.4f}", f"{s['test']:.4f}",
+            str(s["seed"]), str(s["split"]), str(s["best_epoch"] + 1), f"{s['val']:.4f}", f"{s['test']:.4f}",
             f"{s['seconds_per_epoch']:.2f}",
         )  # fmt: skip
     console.print(table)
@@ -40,7 +40,10 @@ def _report_one(run: Finished, console: Console) -> None:
     s = run.summary
     rows = [
         ("run", f"{run.path}{' (was there already)' if run.found else ''}"),
-        ("test", f"{s['test']:.4f} {s['metric']}, at the best validation ({s['val']:.4f}) of epoch {s['best_epoch']}"),
+        (
+            "test",
+            f"{s['test']:.4f} {s['metric']}, at the best validation ({s['val']:.4f}) of epoch {s['best_epoch'] + 1}",
+        ),
         (
             "time",
             f"{s['seconds']:.1f} s, {s['seconds_per_epoch']:.2f} per epoch, {s['waiting_share']:.1%} waiting for data",

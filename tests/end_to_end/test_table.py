@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from gmn_train.models import MODELS
 from gmn_train.tables.making import make_tables, write_results
 from gmn_train.tables.running import collect, plan_jobs
 from gmn_train.tables.spec import read_spec
-from gmn_train.tables.writing import published, to_markdown
+from gmn_train.tables.writing import published, to_markdown, to_page
 from tests.stores import ring_graph, write_store
 
 SPEC = """
@@ -155,3 +156,13 @@ def test_published_figures_are_of_known_models_and_stand_beside_ours(tmp_path):
     assert lines[1].endswith("| 0.9101 |")
     assert lines[2].endswith("| – |"), "the paper's figure is for the model of that name only"
     assert lines[3].endswith("| 0.9101 |")
+
+
+def test_a_table_of_costs_says_nothing_of_accuracy(tmp_path):
+    file = tmp_path / "a.toml"
+    file.write_text('title = "a"\nmeasure = "cost"\n[[row]]\ndataset = "minesweeper"')
+    spec = read_spec(file)
+    results = collect(spec, plan_jobs(spec), {})
+    for text in (to_markdown(spec, results, None), to_page(spec, results, None)):
+        assert "s/epoch" in text
+        assert not re.search(r"validation</th>|validation \||0\.9786|0\.9101", text)

@@ -32,7 +32,7 @@ def ssm(u, delta, A, B, C, D):
 
 
 def branch_outputs(branch, phi):
-    """Lines 2 to 9 (or 11 to 18) for the normalised rows phi, in the branch's own order of rows."""
+    """Lines 2 to 9 (or 12 to 19) for the normalised rows phi, in the branch's own order of rows."""
     phi_d = conv_silu(phi @ branch.in_proj.weight.T, branch.conv_weight, branch.conv_bias)
     states = branch.A_log.shape[1]
     BC = phi_d @ branch.state_proj.weight.T

@@ -82,6 +82,21 @@ def test_every_variant_trains_all_of_its_parameters(store, changes):
     assert without == []
 
 
+def test_the_literal_form_adds_messages_of_the_raw_input_to_the_last_scan(store):
+    """Algorithm 1, line 18: BiMamba(Y) + Ψ(G, X ‖ P)."""
+    config = SMALL.changed(mpnn_form="literal", residual="identity", norm="none", dropout=0.0)
+    source, model = make_model(store.view(), config, dtype=torch.float64)
+    inputs = whole_inputs(source)
+    with torch.no_grad():
+        both = model.eval()(inputs).embeddings
+        raw, _ = model.embed(inputs)
+        messages = model.literal_branch(raw, inputs.near, None)
+        model.literal_branch = None
+        scan = model(inputs).embeddings
+    torch.testing.assert_close(both, scan + messages)
+    assert messages.abs().max() > 1e-3
+
+
 @pytest.mark.parametrize("preset", ["default", "paper"])
 def test_presets_overfit_a_small_graph(store, preset):
     config = ModelConfig.preset(preset, width=24, states=4, dropout=0.0, token_dropout=0.0, feature_mask=0.0)

@@ -61,7 +61,7 @@ class ModelConfig:
     shared_A: bool = setting(False, help="one A for both directions, as Algorithm 2 has it", group="Scan")  # noqa: N815
     scan_backend: str = setting("auto", help=f"auto, {', '.join(BACKENDS)}", group="Scan")
 
-    node_scan: bool = setting(True, help="scan over nodes; without it, message passing alone", group="Nodes")
+    node_scan: bool = setting(True, help="scan over nodes; without it, node layers pass messages only", group="Nodes")
     order: str = setting("degree", help="ordering of the nodes' scan, one of the store's, or `random`", group="Nodes")
     order_ties: Literal["epoch", "fixed"] = setting(
         "epoch", help="ties of the ordering: drawn for each epoch, or once; never by node id", group="Nodes"

@@ -20,6 +20,7 @@ class Result:
     """The row of a metric table; None where it is not known (yet)."""
 
     best_epoch: int | None
+    """Counted from 1, as in the curves; the files of a run count from 0."""
     val: float | None
     test: float | None
     epochs: int
@@ -118,7 +119,7 @@ def flat_settings(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 def result_of(rows: list[dict[str, Any]], summary: dict[str, Any] | None, evidence: Evidence | None) -> Result:
     """From the summary of a finished run; from its rows, and what is known of the task, for another."""
     if summary is not None:
-        best = summary["best_epoch"] if summary["best_epoch"] >= 0 else None
+        best = summary["best_epoch"] + 1 if summary["best_epoch"] >= 0 else None
         return Result(
             best, summary["val"], summary["test"], summary["epochs"], summary["seconds_per_epoch"],
             summary["peak_memory_bytes"], summary["parameters"],
@@ -131,15 +132,16 @@ def result_of(rows: list[dict[str, Any]], summary: dict[str, Any] | None, eviden
     for row in rows:
         if "val" in row and is_better(row["val"], best_row.get("val", math.nan), evidence.task.higher_is_better):
             best_row = row
+    best = best_row["epoch"] + 1 if best_row else None
     return Result(
-        best_row.get("epoch"), best_row.get("val"), best_row.get("test"), epochs, seconds,
+        best, best_row.get("val"), best_row.get("test"), epochs, seconds,
         parameters=evidence.parameters,
     )  # fmt: skip
 
 
 def curve(rows: list[dict[str, Any]], key: str) -> tuple[Array, Array]:
-    """(epochs, values) of what was measured under `key`, values that are not finite left out."""
-    pairs = [(row["epoch"], row[key]) for row in rows if key in row and math.isfinite(row[key])]
+    """(epochs from 1, values) of what was measured under `key`, values that are not finite left out."""
+    pairs = [(row["epoch"] + 1, row[key]) for row in rows if key in row and math.isfinite(row[key])]
     return np.array([p[0] for p in pairs], dtype=np.int64), np.array([p[1] for p in pairs], dtype=np.float64)
 
 

@@ -69,6 +69,8 @@ class TableSpec:
     note: str = ""
     plot: Literal["x", "epoch", ""] = ""
     xlabel: str = ""
+    measure: Literal["results", "cost"] = "results"
+    """cost: seconds, memory and size only."""
 
 
 def read_spec(file: Path) -> TableSpec:

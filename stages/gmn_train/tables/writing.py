@@ -42,6 +42,14 @@ COLUMNS = {
 }  # fmt: skip
 
 
+RESULT_COLUMNS = ("test", "val", "paper")
+
+
+def columns_of(spec: TableSpec) -> dict[str, str]:
+    """The columns of a table: keys of a Line, and their headings."""
+    return {key: text for key, text in COLUMNS.items() if spec.measure == "results" or key not in RESULT_COLUMNS}
+
+
 def published(dataset: str) -> dict[str, Any]:
     """What others report for a dataset: `paper` by model, and `best`."""
     found: dict[str, Any] = read_toml(PUBLISHED).get(dataset, {})
@@ -91,6 +99,8 @@ def spread(values: Sequence[float]) -> str:
 def heading(spec: TableSpec, results: Sequence[RowResult]) -> str:
     """What is measured, and the best public figure."""
     datasets = sorted({row.dataset for row in spec.row})
+    if spec.measure == "cost":
+        return f"Cost on {', '.join(datasets)}."
     metrics = sorted({s["metric"] for result in results for s in result.summaries})
     text = f"Test {' / '.join(METRIC_NAMES[m] for m in metrics) or 'metric'} on {', '.join(datasets)}"
     best = [(name, published(name).get("best")) for name in datasets]
@@ -100,11 +110,11 @@ def heading(spec: TableSpec, results: Sequence[RowResult]) -> str:
 
 def to_markdown(spec: TableSpec, results: Sequence[RowResult], image: str | None) -> str:
     """One section."""
-    lines = [describe(result) for result in results]
+    lines, columns = [describe(result) for result in results], columns_of(spec)
     text = [f"## {spec.title}", "", heading(spec, results), ""]
     text += [spec.note.strip(), ""] if spec.note else []
-    text += ["| " + " | ".join(COLUMNS.values()) + " |", "|---" + "|---:" * (len(COLUMNS) - 1) + "|"]
-    text += ["| " + " | ".join(getattr(line, key) for key in COLUMNS) + " |" for line in lines]
+    text += ["| " + " | ".join(columns.values()) + " |", "|---" + "|---:" * (len(columns) - 1) + "|"]
+    text += ["| " + " | ".join(getattr(line, key) for key in columns) + " |" for line in lines]
     text += ["", f"![{spec.title}]({image})"] if image else []
     text += ["", "```", *[line.command for line in lines], "```", ""]
     return "\n".join(text)
@@ -122,7 +132,7 @@ def to_page(spec: TableSpec, results: Sequence[RowResult], plot: str | None) -> 
         title=spec.title,
         heading=heading(spec, results),
         paragraphs=[code_words(text) for text in spec.note.strip().split("\n\n") if text],
-        columns=COLUMNS,
+        columns=columns_of(spec),
         lines=[describe(result) for result in results],
         plot=None if plot is None else Markup(plot),
         version=gmn_pipeline.__version__,
