@@ -1,4 +1,4 @@
-"""Recipes: what to tokenize and train with for a dataset, one TOML file each; of public ones, every value with its source.
+"""Recipes: what to tokenize and train with for a dataset, one TOML file each, values with their source.
 
     [tokenize]      settings of `gmn-prep tokenize`
     [train]         settings of `gmn-train run`
