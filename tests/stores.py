@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +11,8 @@ from gmn_pipeline.store.settings import Codec
 from gmn_pipeline.store.writer import plan_manifest
 from gmn_prep.orderings import compute_ordering
 from gmn_prep.tokens.tokenizer import Tokenizer
+
+Encodings = dict[str, tuple[dict[str, Any], dict[str, np.ndarray]]]
 
 
 def ring_graph(n: int = 40, chords: int = 30, *, edge_features: bool = False) -> Graph:
@@ -35,16 +38,24 @@ def write_store(
     block_size: int = 16,
     codec: Codec = "raw",
     orderings: tuple[str, ...] = ("degree",),
+    encodings: Encodings | None = None,
     dataset: str | None = None,
     threads: int = 1,
 ) -> TokenStore:
-    """A finished store of `graph` at `path`, written the way the command writes it."""
+    """A finished store of `graph` at `path`, written the way the command writes it.
+
+    encodings: by name, the settings and the arrays.
+    """
+    encodings = encodings or {}
     manifest = plan_manifest(
         graph, settings, block_size=block_size, codec=codec, orderings={name: {"seed": 0} for name in orderings},
+        encodings={name: told for name, (told, _) in encodings.items()},
         dataset={"dataset": dataset} if dataset else None,
     )  # fmt: skip
     tokenizer = Tokenizer.of(graph, settings)
     with ThreadPoolExecutor(threads) as pool, StoreWriter.open(path, manifest, graph) as writer:
+        for name, (_, arrays) in encodings.items():
+            writer.write_group(f"encodings/{name}", arrays)
         for name in orderings:
             writer.write_group(f"orderings/{name}", vars(compute_ordering(graph, name, seed=0)))
         for number in writer.missing_blocks():

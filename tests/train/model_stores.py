@@ -5,11 +5,10 @@ from pathlib import Path
 
 import numpy as np
 
-from gmn_pipeline import Graph, StoreWriter, TokenBatch, TokenSettings, TokenStore
-from gmn_pipeline.store.writer import plan_manifest
-from gmn_prep.orderings import compute_ordering
+from gmn_pipeline import Graph, TokenBatch, TokenSettings, TokenStore
 from gmn_prep.tokens.tokenizer import Tokenizer
 from gmn_train.model.token_chunks import TokenChunk
+from tests.stores import write_store
 
 
 def token_chunk(graph: Graph, settings: TokenSettings) -> TokenChunk:
@@ -35,26 +34,13 @@ def model_store(
 ) -> TokenStore:
     """A finished store, with random numbers for encodings."""
     rng = np.random.default_rng(seed)
-    n, arrays, encodings = graph.num_nodes, {}, {}
+    n, encodings = graph.num_nodes, {}
     if laplacian:
         per_graph = rng.random((graph.num_graphs, laplacian)).astype(np.float32)
         vectors = rng.normal(size=(n, laplacian)).astype(np.float32)
-        arrays["laplacian"] = {"vectors": vectors, "values": per_graph, "residuals": per_graph}
-        encodings["laplacian"] = {"k": laplacian}
+        arrays = {"vectors": vectors, "values": per_graph, "residuals": per_graph}
+        encodings["laplacian"] = ({"k": laplacian}, arrays)
     if random_walk:
-        arrays["random_walk"] = {"values": rng.random((n, random_walk)).astype(np.float32)}
-        encodings["random_walk"] = {"k": random_walk, "mode": "exact"}
-    manifest = plan_manifest(
-        graph, settings, block_size=block_size, encodings=encodings, orderings={name: {"seed": 0} for name in orderings}
-    )
-    tokenizer = Tokenizer.of(graph, settings)
-    with ThreadPoolExecutor(1) as pool, StoreWriter.open(path, manifest, graph) as writer:
-        for name, values in arrays.items():
-            writer.write_group(f"encodings/{name}", values)
-        for name in orderings:
-            writer.write_group(f"orderings/{name}", vars(compute_ordering(graph, name, seed=0)))
-        for number in writer.missing_blocks():
-            first, last = writer.block_ptr[number : number + 2]
-            writer.write_block(number, tokenizer.block(int(first), int(last), pool))
-        writer.finalise()
-    return TokenStore.open(path)
+        arrays = {"values": rng.random((n, random_walk)).astype(np.float32)}
+        encodings["random_walk"] = ({"k": random_walk, "mode": "exact"}, arrays)
+    return write_store(path, graph, settings, block_size=block_size, orderings=orderings, encodings=encodings)

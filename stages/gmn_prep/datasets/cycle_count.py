@@ -13,34 +13,29 @@ import numpy as np
 from numba import njit
 
 from gmn_pipeline.counter_random import Purpose, bounded, child_key, key_path
-from gmn_pipeline.errors import DatasetError
 from gmn_pipeline.graph import Graph, id_dtype
 from gmn_pipeline.task import Task
 from gmn_prep.datasets.entry import DatasetOptions
+from gmn_prep.datasets.shuffled_rings import DEGREE, LARGEST, draw_graph_ptr, expected_counts, shuffled_names
 from gmn_prep.datasets.splits import draw_splits
 
 DEFAULT_GRAPHS = 5_000
-SMALLEST, LARGEST = 24, 48
-DEGREE = 4
 MOST_SWAPS = 2
 """Per node."""
 STREAM = 5
-SIZE, SWAPS, SHUFFLE = (np.uint64(i) for i in range(3))
+SWAPS, SHUFFLE = np.uint64(1), np.uint64(2)  # children of a graph's key; its size is the first
 
 
 def count_cycle_count(options: DatasetOptions) -> tuple[int, int]:
     """(nodes, slots) as expected on average."""
-    nodes = _graphs(options) * (SMALLEST + LARGEST) // 2
-    return nodes, DEGREE * nodes
+    return expected_counts(options, DEFAULT_GRAPHS)
 
 
 def load_cycle_count(options: DatasetOptions) -> Graph:
     """`options.graphs` graphs for `options.seed`."""
-    graphs = _graphs(options)
+    graphs = options.graph_count(DEFAULT_GRAPHS)
     key = key_path(options.seed, Purpose.GENERATE, STREAM)
-    graph_ptr = np.zeros(graphs + 1, dtype=np.int64)
-    draw_sizes(key, graph_ptr[1:])
-    np.cumsum(graph_ptr, out=graph_ptr)
+    graph_ptr = draw_graph_ptr(key, graphs)
     n = int(graph_ptr[-1])
     joined = np.zeros((n, LARGEST), dtype=np.bool_)
     draw_graphs(key, graph_ptr, joined)
@@ -59,33 +54,15 @@ def load_cycle_count(options: DatasetOptions) -> Graph:
     )
 
 
-def _graphs(options: DatasetOptions) -> int:
-    graphs = DEFAULT_GRAPHS if options.graphs is None else options.graphs
-    if graphs < 1:
-        raise DatasetError(f"cycle-count cannot have {graphs} graphs; give --graphs 1 or more")
-    return graphs
-
-
-@njit(cache=True, nogil=True)
-def draw_sizes(key, out):  # type: ignore[no-untyped-def]
-    for g in range(out.size):
-        bits = child_key(child_key(key, np.uint64(g)), SIZE)
-        out[g] = SMALLEST + bounded(bits, np.uint64(LARGEST - SMALLEST + 1))
-
-
 @njit(cache=True, nogil=True)
 def draw_graphs(key, graph_ptr, joined):  # type: ignore[no-untyped-def]
     """Whether each node, (n, LARGEST), is joined to each node of its graph."""
     ends = np.empty((2 * LARGEST, 2), dtype=np.int64)
-    shuffle_keys = np.empty(LARGEST, dtype=np.uint64)
     for g in range(graph_ptr.size - 1):
         start = graph_ptr[g]
         n = graph_ptr[g + 1] - start
         own = child_key(key, np.uint64(g))
-        shuffle_key = child_key(own, SHUFFLE)
-        for i in range(n):
-            shuffle_keys[i] = child_key(shuffle_key, np.uint64(i))
-        name = np.argsort(shuffle_keys[:n])  # place on the ring -> node number
+        name = shuffled_names(child_key(own, SHUFFLE), n)
         rows = joined[start : start + n]
         for i in range(n):
             for step in range(2):

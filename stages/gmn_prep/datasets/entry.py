@@ -6,6 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gmn_pipeline.errors import DatasetError
 from gmn_pipeline.task import Task
 
 if TYPE_CHECKING:
@@ -35,6 +36,13 @@ class DatasetOptions:
     """The user's files: number of classes; found from the labels unless given."""
     node_table: Path | None = None
     """The user's edge lists: the table of nodes, unless it lies beside the edges under its usual name."""
+
+    def graph_count(self, default: int) -> int:
+        """`graphs` of a generator, or its default; DatasetError where that is none."""
+        graphs = default if self.graphs is None else self.graphs
+        if graphs < 1:
+            raise DatasetError(f"there is no dataset of {graphs} graphs; give --graphs 1 or more")
+        return graphs
 
 
 @dataclass(frozen=True)

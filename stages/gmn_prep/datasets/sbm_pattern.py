@@ -13,7 +13,6 @@ import numpy as np
 from numba import njit
 
 from gmn_pipeline.counter_random import Purpose, bounded, child_key, key_path, unit_float
-from gmn_pipeline.errors import DatasetError
 from gmn_pipeline.graph import TEST, TRAIN, VAL, Graph, id_dtype
 from gmn_pipeline.task import Task
 from gmn_prep.datasets.entry import DatasetOptions
@@ -32,13 +31,13 @@ SIZES, EDGES, FEATURES, SHUFFLE = (np.uint64(i) for i in range(4))
 
 def count_pattern(options: DatasetOptions) -> tuple[int, int]:
     """(nodes, slots) as expected on average: 117.5 nodes and 5,891 slots per graph."""
-    graphs = _graphs(options)
+    graphs = options.graph_count(DEFAULT_GRAPHS)
     return round(117.5 * graphs), round(5891 * graphs)
 
 
 def load_sbm_pattern(options: DatasetOptions) -> Graph:
     """`options.graphs` graphs for `options.seed`, as one disjoint union."""
-    graphs = _graphs(options)
+    graphs = options.graph_count(DEFAULT_GRAPHS)
     patterns = min(PATTERNS, max(graphs // 7, 1))
     graph_key = key_path(options.seed, Purpose.GENERATE, GRAPH_STREAM)
     pattern_key = key_path(options.seed, Purpose.GENERATE, PATTERN_STREAM)
@@ -72,13 +71,6 @@ def load_sbm_pattern(options: DatasetOptions) -> Graph:
         task=Task.of("node", "binary", 2, "weighted_accuracy", class_weighted=True),
         x_categories=(CATEGORIES,),
     )
-
-
-def _graphs(options: DatasetOptions) -> int:
-    graphs = DEFAULT_GRAPHS if options.graphs is None else options.graphs
-    if graphs < 1:
-        raise DatasetError(f"sbm-pattern cannot have {graphs} graphs; give --graphs 1 or more")
-    return graphs
 
 
 @njit(cache=True, nogil=True)

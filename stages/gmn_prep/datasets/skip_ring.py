@@ -11,34 +11,29 @@ classes are of equal size; the split is 60/20/20 within each class.
 import numpy as np
 from numba import njit
 
-from gmn_pipeline.counter_random import Purpose, bounded, child_key, key_path
-from gmn_pipeline.errors import DatasetError
+from gmn_pipeline.counter_random import Purpose, child_key, key_path
 from gmn_pipeline.graph import Graph, id_dtype
 from gmn_pipeline.task import Task
 from gmn_prep.datasets.entry import DatasetOptions
+from gmn_prep.datasets.shuffled_rings import DEGREE, draw_graph_ptr, expected_counts, shuffled_names
 from gmn_prep.datasets.splits import draw_splits
 
 DEFAULT_GRAPHS = 2_000
-SMALLEST, LARGEST = 24, 48
 FIRST_SKIP, CLASSES = 2, 4
-DEGREE = 4
 STREAM = 4
-SIZE, SHUFFLE = np.uint64(0), np.uint64(1)
+SHUFFLE = np.uint64(1)  # the child of a graph's key; its size is the first
 
 
 def count_skip_ring(options: DatasetOptions) -> tuple[int, int]:
     """(nodes, slots) as expected on average."""
-    nodes = _graphs(options) * (SMALLEST + LARGEST) // 2
-    return nodes, DEGREE * nodes
+    return expected_counts(options, DEFAULT_GRAPHS)
 
 
 def load_skip_ring(options: DatasetOptions) -> Graph:
     """`options.graphs` graphs for `options.seed`; graph g is of class g mod 4."""
-    graphs = _graphs(options)
+    graphs = options.graph_count(DEFAULT_GRAPHS)
     key = key_path(options.seed, Purpose.GENERATE, STREAM)
-    graph_ptr = np.zeros(graphs + 1, dtype=np.int64)
-    draw_sizes(key, graph_ptr[1:])
-    np.cumsum(graph_ptr, out=graph_ptr)
+    graph_ptr = draw_graph_ptr(key, graphs)
     n = int(graph_ptr[-1])
     indices = np.empty(DEGREE * n, dtype=id_dtype(n))
     fill_rings(key, graph_ptr, indices.reshape(n, DEGREE))
@@ -54,32 +49,14 @@ def load_skip_ring(options: DatasetOptions) -> Graph:
     )
 
 
-def _graphs(options: DatasetOptions) -> int:
-    graphs = DEFAULT_GRAPHS if options.graphs is None else options.graphs
-    if graphs < 1:
-        raise DatasetError(f"skip-ring cannot have {graphs} graphs; give --graphs 1 or more")
-    return graphs
-
-
-@njit(cache=True, nogil=True)
-def draw_sizes(key, out):  # type: ignore[no-untyped-def]
-    for g in range(out.size):
-        bits = child_key(child_key(key, np.uint64(g)), SIZE)
-        out[g] = SMALLEST + bounded(bits, np.uint64(LARGEST - SMALLEST + 1))
-
-
 @njit(cache=True, nogil=True)
 def fill_rings(key, graph_ptr, neighbours):  # type: ignore[no-untyped-def]
     """Neighbours of every node, (n, 4), ascending."""
-    shuffle_keys = np.empty(LARGEST, dtype=np.uint64)
     for g in range(graph_ptr.size - 1):
         start = graph_ptr[g]
         n = graph_ptr[g + 1] - start
         skip = FIRST_SKIP + g % CLASSES
-        shuffle_key = child_key(child_key(key, np.uint64(g)), SHUFFLE)
-        for i in range(n):
-            shuffle_keys[i] = child_key(shuffle_key, np.uint64(i))
-        name = np.argsort(shuffle_keys[:n])  # place on the ring -> node number
+        name = shuffled_names(child_key(child_key(key, np.uint64(g)), SHUFFLE), n)
         for i in range(n):
             row = neighbours[start + name[i]]
             row[0] = start + name[(i + 1) % n]
