@@ -182,7 +182,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
 """The words each setting allows, for a config made in Python; `load_config` checks types by the annotations."""
 
 PRESETS: dict[str, dict[str, Any]] = {
-    # On Minesweeper, tokens of hidden states beat plain message passing at 6 layers and equal it at 16
+    # On Minesweeper, tokens of hidden states beat plain message passing at equal depth
     # (docs/decisions/0005-minesweeper-search.md).
     "default": {"feature_mask": 0.25},
     # Algorithms 1 and 2: tokens once, from features and encodings; Ψ once, on the raw input; Mamba's expansion of 2.
