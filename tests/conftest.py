@@ -1,6 +1,7 @@
 """What all tests share."""
 
 import os
+import signal
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # as the command sets it, before torch is imported
 
@@ -8,6 +9,10 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+# In the background of a script SIGINT is ignored, and what tests start would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Machines are noisy and kernels compile on first use: no deadlines. Fixed examples in CI, new ones at a desk.
 settings.register_profile(

@@ -219,7 +219,7 @@ def test_graphs_too_small_for_lap_pe_are_padded_and_told(tmp_path: Path) -> None
 MISTAKES = [
     (("--dataset", "minesweper-grid"), "did you mean 'minesweeper-grid'"),
     (("--dataset", "minesweeper-grid", "--m", -1), "m is -1"),
-    (("--dataset", "minesweeper-grid", "--M", 0), "M is 0 with m = 2"),
+    (("--dataset", "minesweeper-grid", "--m", 2, "--M", 0), "M is 0 with m = 2"),
     (("--dataset", "minesweeper-grid", "--nodes", 9, "--lap-pe", 20), "largest possible k is 8"),
     (("--dataset", "sizes.npz", "--lap-pe", 20), "largest possible k is 5"),
     (("--dataset", "minesweeper-grid", "--ordering", "pagerang"), "did you mean 'pagerank'"),

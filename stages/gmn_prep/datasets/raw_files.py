@@ -118,12 +118,18 @@ def link_files(raw: RawFiles, root: Path, scratch: Path) -> None:
 
 
 def unpack_archive(raw: RawFiles, root: Path, scratch: Path) -> None:
-    """Unpack the archive below `root` into the same place below `scratch`. Raises DatasetError."""
+    """Unpack what is wanted of the archive below `root` into the same place below `scratch`. Raises DatasetError."""
     assert raw.archive is not None
-    path = root / raw.archive
+    path, wanted = root / raw.archive, {Path(raw.folder) / file for file in raw.files}
     try:
         with tarfile.open(path) as archive:
-            archive.extractall((scratch / raw.archive).parent, filter="data")
+            for member in archive:
+                name = Path(raw.archive).parent / member.name
+                content = archive.extractfile(member) if name in wanted and member.isfile() else None
+                if content is not None:
+                    (scratch / name).parent.mkdir(parents=True, exist_ok=True)
+                    with content, (scratch / name).open("wb") as file:
+                        shutil.copyfileobj(content, file)
     except (tarfile.TarError, OSError, EOFError, ValueError, LZMAError) as error:
         raise DatasetError(f"{path} cannot be unpacked ({' '.join(str(error).split())}); replace it") from error
     lost = raw.missing(scratch)

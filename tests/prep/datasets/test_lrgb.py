@@ -9,6 +9,7 @@ import pytest
 from gmn_pipeline.errors import DatasetError
 from gmn_prep.datasets import DATASETS, DatasetOptions, dataset_identity, load_dataset, public_dataset
 from gmn_prep.datasets.lrgb import standardise
+from gmn_prep.datasets.raw_files import unpack_archive
 from tests.prep.datasets.many_graph_samples import both_ways, draw_items, expected_graph, write_lrgb
 from tests.prep.datasets.test_public_dataset import assert_same, files_below, read_only
 
@@ -140,6 +141,20 @@ def test_a_broken_archive_is_said_in_one_line(root):
         pass
     with pytest.raises(DatasetError, match=r"holds no raw/train\.pt, raw/val\.pt, raw/test\.pt in peptides-func"):
         load("peptides-func", root)
+
+
+def test_of_an_archive_only_what_is_wanted_is_unpacked(root, tmp_path):
+    raw = DATASETS["peptides-func"].raw
+    (root / "lrgb").mkdir()
+    with tarfile.open(root / raw.archive, "w:xz") as archive:
+        for name in (*raw.files, "raw/more.pt", "../../../outside.pt"):
+            archive.addfile(tarfile.TarInfo(f"peptides-func/{name}"))
+        link = tarfile.TarInfo("peptides-func/link")
+        link.type, link.linkname = tarfile.SYMTYPE, "/"
+        archive.addfile(link)
+    scratch = tmp_path / "a" / "scratch"
+    unpack_archive(raw, root, scratch)
+    assert files_below(tmp_path / "a") == sorted(f"scratch/{raw.folder}/{name}" for name in raw.files)
 
 
 def test_missing_files_name_the_archive_too(root, monkeypatch):
