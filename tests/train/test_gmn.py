@@ -82,6 +82,15 @@ def test_every_variant_trains_all_of_its_parameters(store, changes):
     assert without == []
 
 
+def test_laplacian_columns_start_with_small_weights(store):
+    source, model = make_model(store.view(), SMALL)
+    weight, features = model.project.linear.weight.detach(), source.facts.x_columns
+    smooth = weight[:, features : features + source.facts.laplacian_columns]
+    assert smooth.shape[1] == source.laplacian.shape[1] > 0
+    others = torch.cat([weight[:, :features], weight[:, features + smooth.shape[1] :]], 1)
+    assert 0.05 < smooth.std() / others.std() < 0.2
+
+
 def test_the_literal_form_adds_messages_of_the_raw_input_to_the_last_scan(store):
     """Algorithm 1, line 18: BiMamba(Y) + Ψ(G, X ‖ P)."""
     config = SMALL.changed(mpnn_form="literal", residual="identity", norm="none", dropout=0.0)

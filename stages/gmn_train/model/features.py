@@ -6,6 +6,9 @@ from torch import Tensor, nn
 from gmn_pipeline.errors import ModelError
 from gmn_train.model.precision import full
 
+SMOOTH_START = 0.1
+"""Weights of smooth columns begin at this share of the others'."""
+
 
 class FeatureProjection(nn.Module):
     """Float columns by one linear map, each column of categories by an embedding, and their sum; once per node.
@@ -15,15 +18,28 @@ class FeatureProjection(nn.Module):
         categories: classes of each column of categorical features, instead of float ones.
         extra: further float columns that are never masked: encodings and degree.
         mask: share of rows whose features are hidden in training.
+        smooth: of the extra columns, the first ones that are smooth over the graph: Laplacian eigenvectors. They start
+            with small weights. Message passing keeps what is smooth and wears down what tells neighbours apart, so that
+            with full weights features drown after a dozen layers, and nothing is learned.
     """
 
     def __init__(
-        self, width: int, columns: int, categories: tuple[int, ...] | None, extra: int = 0, mask: float = 0.0
+        self,
+        width: int,
+        columns: int,
+        categories: tuple[int, ...] | None,
+        extra: int = 0,
+        mask: float = 0.0,
+        smooth: int = 0,
     ) -> None:
         super().__init__()
         self.columns, self.categories, self.extra, self.mask = columns, categories, extra, mask
         floats = extra + (0 if categories else columns)
         self.linear = nn.Linear(floats, width) if floats else None
+        if self.linear is not None and smooth:
+            first = floats - extra
+            with torch.no_grad():
+                self.linear.weight[:, first : first + smooth] *= SMOOTH_START
         self.constant = None if floats else nn.Parameter(torch.randn(width) * 0.1)  # without any input: one vector
         self.embeddings = nn.ModuleList(nn.Embedding(max(c, 1), width) for c in categories or ())
 

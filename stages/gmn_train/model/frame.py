@@ -35,7 +35,12 @@ class GraphModel(nn.Module):
         self.config, self.facts = config, facts
         width = config.width
         self.project = FeatureProjection(
-            width, facts.x_columns, facts.x_categories, facts.extra_columns, config.feature_mask
+            width,
+            facts.x_columns,
+            facts.x_categories,
+            facts.extra_columns,
+            config.feature_mask,
+            smooth=facts.laplacian_columns,
         )
         edges = facts.edge_columns > 0
         self.project_edges = FeatureProjection(width, facts.edge_columns, facts.edge_categories) if edges else None

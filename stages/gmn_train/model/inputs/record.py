@@ -26,6 +26,8 @@ class InputFacts:
     x_categories: tuple[int, ...] | None
     extra_columns: int
     """Columns of positional encodings and degree."""
+    laplacian_columns: int
+    """The first of those."""
     edge_columns: int
     edge_categories: tuple[int, ...] | None
     tokens: TokenSettings

@@ -70,6 +70,7 @@ class InputSource:
             x_columns=0 if g.x is None else g.x.shape[1],
             x_categories=g.x_categories,
             extra_columns=extra + int(self.config.log_degree),
+            laplacian_columns=0 if self.laplacian is None else self.laplacian.shape[1],
             edge_columns=0 if self.edge_attr is None else self.edge_attr.shape[1],
             edge_categories=None if self.edge_attr is None else g.edge_categories,
             tokens=self.view.settings,
