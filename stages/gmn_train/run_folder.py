@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
+from filelock import FileLock, Timeout
 
 from gmn_pipeline.config import load_config
 from gmn_pipeline.errors import TrainError
 from gmn_pipeline.store.manifest import digest_of
+from gmn_pipeline.store.writer import release_lock
 from gmn_train.events import FILE, encode_events, has_tensorboard
 from gmn_train.train_config import TrainConfig
 
@@ -30,6 +32,27 @@ class RunFolder:
     @property
     def best(self) -> Path:
         return self.path / "checkpoints" / "best.safetensors"
+
+    @property
+    def exists(self) -> bool:
+        return (self.path / "config.toml").exists()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Be the only process that trains here; TrainError where another does. The lock ends with the process."""
+        with _writing(self.path):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(self.path.with_name(self.path.name + ".lock"))
+            try:
+                lock.acquire(timeout=0)
+            except Timeout:
+                raise TrainError(
+                    f"another process is training {self.path}; wait for it to end, or choose another --run-dir"
+                ) from None
+        try:
+            yield
+        finally:
+            release_lock(lock)
 
     def create(self, config: TrainConfig) -> None:
         import tomli_w

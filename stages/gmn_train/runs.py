@@ -44,20 +44,20 @@ def _start(config: TrainConfig, folder: RunFolder, display: Display) -> Finished
     from gmn_train.session import Session
     from gmn_train.train import choose_device, train
 
-    if (folder.path / "config.toml").exists() and not config.force:
-        before = folder.config()
-        if _content(before) != _content(config):
-            raise TrainError(f"{folder.path} is a run with other settings; choose another --run-dir, or pass --force")
-        summary = folder.summary()
-        if summary is not None:
-            return Finished(folder.path, summary, found=True)
-        display.say(f"{folder.path} was interrupted; going on from its last checkpoint")
-    else:
+    if config.force or not folder.exists:
         choose_device(config.device)
         Session(config)  # a mistake is told before anything is written
-        folder.create(config)
+    elif _content(folder.config()) != _content(config):
+        raise TrainError(f"{folder.path} is a run with other settings; choose another --run-dir, or pass --force")
+    elif (summary := folder.summary()) is not None:
+        return Finished(folder.path, summary, found=True)
     try:
-        return Finished(folder.path, train(config, folder, display))
+        with folder.alone():
+            if config.force or not folder.exists:
+                folder.create(config)
+            else:
+                display.say(f"{folder.path} was interrupted; going on from its last checkpoint")
+            return Finished(folder.path, train(config, folder, display))
     finally:
         display.stop()
 

@@ -123,7 +123,7 @@ def test_several_seeds_and_splits(folder: Path) -> None:
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
-def test_ctrl_c_ends_with_130_and_can_be_resumed(folder: Path) -> None:
+def test_one_process_at_a_time_and_ctrl_c_ends_it_with_130(folder: Path) -> None:
     arguments = (
         "run",
         "--store",
@@ -140,10 +140,14 @@ def test_ctrl_c_ends_with_130_and_can_be_resumed(folder: Path) -> None:
         while not (folder / "c" / "checkpoints" / "last.pt").exists():
             assert process.poll() is None
             time.sleep(0.02)
+        second = run("gmn-train", *arguments, cwd=folder)
+        assert second.returncode == 2
+        assert "another process is training c;" in second.stderr
         process.send_signal(signal.SIGINT)
         _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in stderr
+    assert not (folder / "c.lock").exists()
 
 
 MISTAKES = [
