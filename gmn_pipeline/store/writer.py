@@ -4,13 +4,13 @@ import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Any
 
 from filelock import FileLock, Timeout
 
 from gmn_pipeline.errors import StoreBusyError, StoreClashError, StoreError
 from gmn_pipeline.graph import Graph
+from gmn_pipeline.lock import release_lock, take_lock
 from gmn_pipeline.store.blocks import plan_blocks
 from gmn_pipeline.store.group_files import CHECKSUMS, GroupWriter, open_array, read_attributes, read_block_facts
 from gmn_pipeline.store.manifest import ATTRIBUTE, GraphFacts, Manifest, Scalar, digest_of
@@ -99,7 +99,7 @@ class StoreWriter:
         as it takes); `on_wait` is called once when waiting begins. Raises StoreBusyError, StoreClashError, StoreError.
         """
         path = Path(path)
-        lock = take_lock(path, wait, on_wait)
+        lock = _lock_store(path, wait, on_wait)
         try:
             block_ptr = plan_blocks(graph.num_nodes, manifest.block_size, graph.graph_ptr)
             writer = cls(path, manifest, block_ptr, lock)
@@ -229,35 +229,15 @@ def manifest_at(path: Path) -> Manifest | None:
     return Manifest.from_attributes(read_attributes(path), str(path))
 
 
-def take_lock(path: Path, wait: float, on_wait: Callable[[], None] | None = None) -> FileLock:
-    """Become the only writer of `path`. The lock is the kernel's: it ends with the process, however that ends."""
+def _lock_store(path: Path, wait: float, on_wait: Callable[[], None] | None) -> FileLock:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryFile(dir=path.parent):  # a lock that can never be made looks like one that is taken
-            pass
-        lock = FileLock(path.with_name(path.name + ".lock"))
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            if wait == 0:
-                raise
-            if on_wait is not None:
-                on_wait()
-            lock.acquire(timeout=wait, poll_interval=0.2)
+        return take_lock(path, wait, on_wait)
     except Timeout:
         raise StoreBusyError(
             f"another process is writing {path}; wait for it to end and run again, or choose another --out"
         ) from None
     except OSError as error:
         raise StoreError(f"cannot write beside {path}: {error.strerror}; choose another --out") from error
-    return lock
-
-
-def release_lock(lock: FileLock) -> None:
-    """Give the lock back and remove its file (filelock notices when the file it waits for was removed)."""
-    if lock.is_locked:
-        Path(lock.lock_file).unlink(missing_ok=True)
-        lock.release()
 
 
 def _same_plan(found: Manifest, wanted: Manifest) -> bool:

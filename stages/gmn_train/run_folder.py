@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
 from gmn_pipeline.config import load_config
 from gmn_pipeline.errors import TrainError
+from gmn_pipeline.lock import release_lock, take_lock
 from gmn_pipeline.store.manifest import digest_of
-from gmn_pipeline.store.writer import release_lock
 from gmn_train.events import FILE, encode_events, has_tensorboard
 from gmn_train.train_config import TrainConfig
 
@@ -41,10 +41,8 @@ class RunFolder:
     def alone(self) -> Iterator[None]:
         """Be the only process that trains here; TrainError where another does. The lock ends with the process."""
         with _writing(self.path):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(self.path.with_name(self.path.name + ".lock"))
             try:
-                lock.acquire(timeout=0)
+                lock = take_lock(self.path)
             except Timeout:
                 raise TrainError(
                     f"another process is training {self.path}; wait for it to end, or choose another --run-dir"

@@ -34,3 +34,8 @@ def assert_close(ours: list[Tensor], theirs: list[Tensor], tolerance: float, nam
         assert a.shape == b.shape, name
         if a.numel():
             assert float((a - b).abs().max()) <= tolerance * float(b.abs().max()), name
+
+
+def pointers(lengths):
+    """Borders of packed sequences."""
+    return torch.tensor([0, *lengths]).cumsum(0)

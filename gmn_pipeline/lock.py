@@ -1,0 +1,39 @@
+"""One process at a time: a lock beside what is written. The kernel holds it, so it ends with the process."""
+
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryFile
+
+from filelock import FileLock, Timeout
+
+
+def take_lock(path: Path, wait: float = 0, on_wait: Callable[[], None] | None = None) -> FileLock:
+    """Become the only writer of `path`.
+
+    Args:
+        wait: seconds to wait for another process that has it; `on_wait` is called before.
+
+    Raises:
+        filelock.Timeout: another process has it.
+        OSError: no lock can be made there.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryFile(dir=path.parent):  # a lock that can never be made looks like one that is taken
+        pass
+    lock = FileLock(path.with_name(path.name + ".lock"))
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        if wait == 0:
+            raise
+        if on_wait is not None:
+            on_wait()
+        lock.acquire(timeout=wait, poll_interval=0.2)
+    return lock
+
+
+def release_lock(lock: FileLock) -> None:
+    """Give the lock back and remove its file (filelock notices when the file it waits for was removed)."""
+    if lock.is_locked:
+        Path(lock.lock_file).unlink(missing_ok=True)
+        lock.release()
