@@ -135,7 +135,7 @@ class RunFolder:
         from safetensors.torch import save_file
 
         with self._aside(self.best) as aside:
-            save_file({name: tensor.contiguous() for name, tensor in weights.items()}, aside)
+            save_file({name: tensor.clone() for name, tensor in weights.items()}, aside)  # shared tensors are refused
 
     def load_best(self) -> dict[str, torch.Tensor]:
         from safetensors.torch import load_file
