@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from gmn_pipeline.errors import GmnError as GmnError
     from gmn_pipeline.graph import Graph as Graph
     from gmn_pipeline.store.reader import TokenStore as TokenStore
-    from gmn_pipeline.store.settings import TokenSettings as TokenSettings
+    from gmn_pipeline.store.token_settings import TokenSettings as TokenSettings
     from gmn_pipeline.store.view import TokenBatch as TokenBatch
     from gmn_pipeline.store.view import TokenView as TokenView
     from gmn_pipeline.store.writer import StoreWriter as StoreWriter
@@ -24,7 +24,7 @@ _HOME = {
     "StoreWriter": "store.writer",
     "Task": "task",
     "TokenBatch": "store.view",
-    "TokenSettings": "store.settings",
+    "TokenSettings": "store.token_settings",
     "TokenStore": "store.reader",
     "TokenView": "store.view",
 }

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gmn_pipeline import Graph, StoreWriter, Task, TokenSettings, TokenStore
-from gmn_pipeline.store.settings import Codec
+from gmn_pipeline.store.token_settings import Codec
 from gmn_pipeline.store.writer import plan_manifest
 from gmn_prep.orderings import compute_ordering
 from gmn_prep.tokens.tokenizer import Tokenizer

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gmn_pipeline.config import read_toml
+from gmn_pipeline.console.config import read_toml
 from gmn_pipeline.errors import ConfigError, nearest
 
 NO_RECIPE = "none"

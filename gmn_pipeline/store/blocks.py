@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gmn_pipeline.store.settings import TokenSettings
+from gmn_pipeline.store.token_settings import TokenSettings
 from gmn_pipeline.types import IntArray
 
 BLOCK_BYTES = 32 << 20

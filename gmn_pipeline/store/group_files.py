@@ -20,7 +20,7 @@ import xxhash
 from gmn_pipeline.errors import StoreCorruptError, StoreError
 from gmn_pipeline.store.manifest import ATTRIBUTE
 from gmn_pipeline.store.schema import ArraySpec, BlockFacts
-from gmn_pipeline.store.settings import Codec
+from gmn_pipeline.store.token_settings import Codec
 from gmn_pipeline.types import Array
 
 ZSTD_LEVEL = 3

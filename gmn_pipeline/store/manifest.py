@@ -13,7 +13,7 @@ import xxhash
 
 from gmn_pipeline.errors import StoreCorruptError, StoreError
 from gmn_pipeline.graph import Graph
-from gmn_pipeline.store.settings import Codec, TokenSettings
+from gmn_pipeline.store.token_settings import Codec, TokenSettings
 from gmn_pipeline.task import Task
 
 FORMAT = 1

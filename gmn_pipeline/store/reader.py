@@ -15,7 +15,7 @@ from gmn_pipeline.graph import Graph
 from gmn_pipeline.store.group_files import OpenArray, open_array, read_attributes, read_block_facts
 from gmn_pipeline.store.manifest import Manifest
 from gmn_pipeline.store.schema import BlockFacts, block_name, block_specs, fixed_groups
-from gmn_pipeline.store.settings import TokenSettings
+from gmn_pipeline.store.token_settings import TokenSettings
 from gmn_pipeline.types import Array, IntArray
 
 RESIDENT_LIMIT = 1 << 30

@@ -12,7 +12,7 @@ import numpy as np
 
 from gmn_pipeline.graph import id_dtype
 from gmn_pipeline.store.manifest import Manifest
-from gmn_pipeline.store.settings import smallest_unsigned
+from gmn_pipeline.store.token_settings import smallest_unsigned
 
 Shape = tuple[int, ...]
 ENCODINGS = ("laplacian", "random_walk")

@@ -10,7 +10,7 @@ from gmn_pipeline.errors import ConfigError, StoreCorruptError
 from gmn_pipeline.graph import id_dtype
 from gmn_pipeline.store.gather import FAULTS, copy_edges, copy_nodes, copy_walks, count_tokens
 from gmn_pipeline.store.schema import block_name
-from gmn_pipeline.store.settings import TokenSettings
+from gmn_pipeline.store.token_settings import TokenSettings
 from gmn_pipeline.types import Array, IntArray
 
 if TYPE_CHECKING:

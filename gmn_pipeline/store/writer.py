@@ -8,14 +8,14 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from gmn_pipeline.disk.lock import release_lock, take_lock
 from gmn_pipeline.errors import StoreBusyError, StoreClashError, StoreError
 from gmn_pipeline.graph import Graph
-from gmn_pipeline.lock import release_lock, take_lock
 from gmn_pipeline.store.blocks import plan_blocks
 from gmn_pipeline.store.group_files import CHECKSUMS, GroupWriter, open_array, read_attributes, read_block_facts
 from gmn_pipeline.store.manifest import ATTRIBUTE, GraphFacts, Manifest, Scalar, digest_of
 from gmn_pipeline.store.schema import ArraySpec, BlockFacts, block_name, block_specs, fixed_groups
-from gmn_pipeline.store.settings import Codec, TokenSettings
+from gmn_pipeline.store.token_settings import Codec, TokenSettings
 from gmn_pipeline.types import Array, IntArray
 
 PARENTS = ("encodings", "orderings", "tokens")

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from gmn_pipeline.cli import make_app, run_app, takes_config
-from gmn_prep.settings import TokenizeConfig
+from gmn_pipeline.console.cli import make_app, run_app, takes_config
+from gmn_prep.tokenize_settings import TokenizeConfig
 
 app = make_app("Turn graphs into token stores: tokenize once, train from the store many times.")
 
@@ -36,10 +36,10 @@ def tokenize(
     json: Json = False,
 ) -> None:
     """Sample walks, build subgraph tokens and write them to a store, or find that the store exists."""
-    from gmn_prep.progress import Progress
+    from gmn_prep.phases import Progress
     from gmn_prep.report import report_outcome
-    from gmn_prep.settings import read_request
     from gmn_prep.tokenize import tokenize as run
+    from gmn_prep.tokenize_settings import read_request
 
     config = read_request(*request, recipe)
     with Progress.for_person(silent=quiet or json) as progress:

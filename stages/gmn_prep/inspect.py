@@ -8,12 +8,12 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from gmn_pipeline.console.output import print_json, two_columns
 from gmn_pipeline.errors import ConfigError
-from gmn_pipeline.output import print_json, two_columns
 from gmn_pipeline.store.reader import TokenStore
 from gmn_pipeline.store.schema import fixed_groups
 from gmn_pipeline.store.verify import verify_store as check_every_byte
-from gmn_prep.progress import Progress
+from gmn_prep.phases import Progress
 from gmn_prep.report import size_text
 
 

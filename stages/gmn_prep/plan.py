@@ -6,9 +6,9 @@ from typing import Any
 
 from gmn_pipeline.errors import ConfigError, StoreClashError, StoreError, nearest
 from gmn_pipeline.store.manifest import Manifest, Scalar
-from gmn_pipeline.store.settings import TokenSettings
+from gmn_pipeline.store.token_settings import TokenSettings
 from gmn_prep.datasets import DatasetOptions, dataset_identity, store_name
-from gmn_prep.settings import TokenizeConfig, available_threads, default_data_root
+from gmn_prep.tokenize_settings import TokenizeConfig, available_threads, default_data_root
 
 ORDERINGS = ("degree", "pagerank", "k-core", "eigenvector", "random")
 

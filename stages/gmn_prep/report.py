@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from gmn_pipeline.memory import peak_memory
-from gmn_pipeline.output import print_json, two_columns
+from gmn_pipeline.console.machine import peak_memory
+from gmn_pipeline.console.output import print_json, two_columns
 from gmn_prep.datasets import DATASETS
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from gmn_pipeline.store.manifest import Manifest
 from gmn_prep.datasets import load_dataset
+from gmn_prep.phases import Progress
 from gmn_prep.plan import Plan, find_store, is_exactly
-from gmn_prep.progress import Progress
-from gmn_prep.settings import TokenizeConfig
+from gmn_prep.tokenize_settings import TokenizeConfig
 
 if TYPE_CHECKING:
     from gmn_pipeline.graph import Graph
@@ -82,7 +82,7 @@ def _plan_store(plan: Plan, graph: "Graph") -> Manifest:
     from gmn_pipeline.store.writer import plan_manifest
 
     if plan.config.lap_pe:
-        from gmn_prep.encodings.laplacian import check_eigenvectors
+        from gmn_prep.encodings.laplacian.encoding import check_eigenvectors
 
         check_eigenvectors(graph, plan.config.lap_pe)
     mode = plan.config.rwse_mode

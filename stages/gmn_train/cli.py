@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from gmn_pipeline.cli import make_app, run_app, takes_config
-from gmn_train.settings import LoopConfig
+from gmn_pipeline.console.cli import make_app, run_app, takes_config
+from gmn_train.settings.run_settings import LoopConfig
 
 app = make_app("Train Graph Mamba Networks from token stores.")
 
@@ -48,10 +48,10 @@ def run(
     json: Json = False,
 ) -> None:
     """Train a model from a store. A run that is finished is reported, one that was interrupted goes on."""
-    from gmn_train.display import Display
-    from gmn_train.outcome import report_runs
-    from gmn_train.request import read_request
-    from gmn_train.runs import parse_numbers, start_runs
+    from gmn_train.runs.display import Display
+    from gmn_train.runs.outcome import report_runs
+    from gmn_train.runs.start import parse_numbers, start_runs
+    from gmn_train.settings.request import read_request
 
     file, flags = request
     wanted = read_request(flags, file, change or [], preset=preset, recipe=recipe, model=model)
@@ -66,11 +66,11 @@ def run(
 @app.command()
 def resume(run: RunPath, *, quiet: Quiet = False, json: Json = False) -> None:
     """Go on with an interrupted run from its last checkpoint."""
-    from gmn_train.display import Display
-    from gmn_train.outcome import report_runs
-    from gmn_train.request import use_threads
-    from gmn_train.run_folder import RunFolder
-    from gmn_train.runs import resume_run
+    from gmn_train.runs.display import Display
+    from gmn_train.runs.folder import RunFolder
+    from gmn_train.runs.outcome import report_runs
+    from gmn_train.runs.start import resume_run
+    from gmn_train.settings.request import use_threads
 
     use_threads(RunFolder(run).config().threads)
     with Display.for_person(silent=quiet or json) as display:
@@ -84,8 +84,8 @@ def evaluate(run: RunPath, *, store: Store = None, json: Json = False) -> None:
     """The metric on train, val and test at the run's best epoch."""
     from rich.console import Console
 
-    from gmn_pipeline.output import print_json, two_columns
-    from gmn_train.export import evaluate_run
+    from gmn_pipeline.console.output import print_json, two_columns
+    from gmn_train.runs.export import evaluate_run
 
     found = evaluate_run(run, store)
     if json:
@@ -105,8 +105,8 @@ def predict(
     json: Json = False,
 ) -> None:
     """Write the run's predictions for every item of a store."""
-    from gmn_pipeline.output import print_json
-    from gmn_train.export import export_predictions
+    from gmn_pipeline.console.output import print_json
+    from gmn_train.runs.export import export_predictions
 
     found = export_predictions(run, store, out, embeddings=embeddings)
     if json:
@@ -161,7 +161,7 @@ def table(
 @app.command()
 def models() -> None:
     """List the models that --model takes."""
-    from gmn_train.request import print_models
+    from gmn_train.settings.request import print_models
 
     print_models()
 
@@ -169,7 +169,7 @@ def models() -> None:
 @app.command()
 def settings() -> None:
     """List every setting that --set and TOML files take, with its default."""
-    from gmn_train.request import print_settings
+    from gmn_train.settings.request import print_settings
 
     print_settings()
 
@@ -177,7 +177,7 @@ def settings() -> None:
 @app.command()
 def doctor(*, json: Json = False) -> None:
     """Say what this machine has and what will be used."""
-    from gmn_train.doctor import run_doctor
+    from gmn_train.machine.doctor import run_doctor
 
     run_doctor(as_json=json)
 

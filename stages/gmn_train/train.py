@@ -15,22 +15,22 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from gmn_pipeline.console.machine import peak_memory
 from gmn_pipeline.counter_random import Purpose, key_path
 from gmn_pipeline.errors import NotFiniteError, TrainError
-from gmn_pipeline.memory import peak_memory
-from gmn_train.batches import Step
-from gmn_train.display import Display
-from gmn_train.evaluation import evaluate_parts
-from gmn_train.loader import ReadAhead
-from gmn_train.losses import class_weights, task_loss
-from gmn_train.model.baselines import make_graph_model
+from gmn_train.data.inputs import to_device
+from gmn_train.data.read_ahead import ReadAhead
+from gmn_train.data.session import Loaded, Session
+from gmn_train.data.steps import Step
+from gmn_train.learning.evaluation import evaluate_parts
+from gmn_train.learning.losses import class_weights, task_loss
+from gmn_train.learning.optimizer import learning_rate, make_optimizer
+from gmn_train.learning.precision import choose_precision, computing_in
+from gmn_train.model.baselines.baseline import make_graph_model
 from gmn_train.model.frame import GraphModel
-from gmn_train.model.inputs import to_device
-from gmn_train.optimizer import learning_rate, make_optimizer
-from gmn_train.precision import choose_precision, computing_in
-from gmn_train.run_folder import RunFolder
-from gmn_train.session import Loaded, Session
-from gmn_train.train_config import TrainConfig
+from gmn_train.runs.display import Display
+from gmn_train.runs.folder import RunFolder
+from gmn_train.settings.train_config import TrainConfig
 
 Place = tuple[int, Step]  # epoch, step
 

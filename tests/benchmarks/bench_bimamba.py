@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from torch.nn.functional import conv1d, silu
 from torch.profiler import ProfilerActivity, profile
 
-from gmn_train.model.bimamba import BiMamba
-from gmn_train.model.conv import causal_conv_silu
+from gmn_train.model.layers.bimamba import BiMamba
+from gmn_train.model.layers.conv import causal_conv_silu
 from tests.benchmarks.timing import Row, side_by_side
 
 BATCH, LENGTH, WIDTH = 2048, 17, 64  # tokens 8/1/2 of 2048 nodes

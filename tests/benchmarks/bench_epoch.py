@@ -10,15 +10,15 @@ from pathlib import Path
 import torch
 
 from gmn_pipeline import TokenSettings
-from gmn_pipeline.memory import peak_memory
+from gmn_pipeline.console.machine import peak_memory
 from gmn_pipeline.store.blocks import default_block_size
-from gmn_train.batches import Step
-from gmn_train.losses import task_loss
-from gmn_train.model.config import ModelConfig
-from gmn_train.optimizer import make_optimizer
-from gmn_train.session import Session
+from gmn_train.data.session import Session
+from gmn_train.data.steps import Step
+from gmn_train.learning.losses import task_loss
+from gmn_train.learning.optimizer import make_optimizer
+from gmn_train.settings.model_settings import ModelConfig
+from gmn_train.settings.train_config import TrainConfig
 from gmn_train.train import make_model
-from gmn_train.train_config import TrainConfig
 from tests.benchmarks.arxiv import arxiv_graph
 from tests.benchmarks.bench_bimamba import profile_parts, shares_text
 from tests.benchmarks.timing import Row

@@ -13,13 +13,13 @@ import torch
 from gmn_pipeline import Graph, TokenSettings
 from gmn_prep.datasets import DatasetOptions, load_dataset
 from gmn_train import train as training
-from gmn_train.display import Display
-from gmn_train.model.config import ModelConfig
-from gmn_train.model.token_chunks import LazyChunks
-from gmn_train.optimizer import make_optimizer
-from gmn_train.run_folder import RunFolder
-from gmn_train.session import Loaded, Session
-from gmn_train.train_config import TrainConfig
+from gmn_train.data.session import Loaded, Session
+from gmn_train.data.token_chunks import LazyChunks
+from gmn_train.learning.optimizer import make_optimizer
+from gmn_train.runs.display import Display
+from gmn_train.runs.folder import RunFolder
+from gmn_train.settings.model_settings import ModelConfig
+from gmn_train.settings.train_config import TrainConfig
 from tests.benchmarks.timing import Row, side_by_side
 from tests.stores import write_store
 

@@ -18,13 +18,13 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from torch_geometric.nn import GCNConv, GPSConv
 
 from gmn_pipeline import TokenSettings, TokenStore
-from gmn_pipeline.memory import peak_memory
+from gmn_pipeline.console.machine import peak_memory
 from gmn_prep.datasets.entry import DatasetOptions
-from gmn_prep.datasets.minesweeper_grid import load_minesweeper_grid
+from gmn_prep.datasets.generated.minesweeper_grid import load_minesweeper_grid
+from gmn_train.data.token_chunks import TokenChunk
 from gmn_train.model import GMN, InputSource, ModelConfig, whole_inputs
-from gmn_train.model.branches import GcnBranch, Neighbourhood
 from gmn_train.model.encoders.pooling import pool_tokens
-from gmn_train.model.token_chunks import TokenChunk
+from gmn_train.model.layers.branches import GcnBranch, Neighbourhood
 from tests.benchmarks.timing import Row, best_seconds, side_by_side
 from tests.train.model_stores import model_store
 

@@ -21,7 +21,7 @@ RANDOM_READER = """
 import sys, time
 import numpy as np
 from gmn_pipeline import TokenStore
-from gmn_pipeline.memory import peak_memory
+from gmn_pipeline.console.machine import peak_memory
 TokenStore.open(sys.argv[1])  # imports
 begun = time.perf_counter()
 store = TokenStore.open(sys.argv[1], resident_limit=256 << 20)

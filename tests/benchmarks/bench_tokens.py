@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 
 from gmn_pipeline import TokenSettings
 from gmn_pipeline.counter_random import Purpose, root_key
-from gmn_prep.settings import available_threads
+from gmn_prep.tokenize_settings import available_threads
 from gmn_prep.tokens.tokenizer import Tokenizer
 from gmn_prep.tokens.walks import UNIFORM, sample_walks
 from tests.benchmarks.arxiv import arxiv_graph

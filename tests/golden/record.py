@@ -23,7 +23,7 @@ FILE = Path(__file__).with_name("golden.json")
 
 def call(main_app: Any, arguments: list[str]) -> None:
     """One command in this process; AssertionError with what it printed if it fails."""
-    from gmn_pipeline.cli import run_app
+    from gmn_pipeline.console.cli import run_app
 
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):

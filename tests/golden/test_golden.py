@@ -1,4 +1,4 @@
-"""Stores and trained weights are the bits that were recorded; on an unknown processor, stores are, and results are near.
+"""Stores and trained weights are the recorded bits; on an unknown processor stores are, and results are near.
 
 A change that is meant to change them is recorded with `python -m tests.golden.record`, and says so.
 """

@@ -6,7 +6,7 @@ from typing import Literal
 
 import pytest
 
-from gmn_pipeline.config import load_config, setting
+from gmn_pipeline.console.config import load_config, setting
 from gmn_pipeline.errors import ConfigError
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gmn_pipeline.cli import run_app
+from gmn_pipeline.console.cli import run_app
 from gmn_prep.cli import app as prep
 from gmn_train.cli import app as train
 

@@ -3,14 +3,14 @@
 import pytest
 
 from gmn_pipeline import TokenSettings
-from gmn_pipeline.config import load_config
+from gmn_pipeline.console.config import load_config
 from gmn_pipeline.errors import ConfigError
 from gmn_pipeline.recipes import choose_recipe, read_recipe, recipe_names
 from gmn_prep.datasets import DATASETS
-from gmn_prep.settings import TokenizeConfig
-from gmn_prep.settings import read_request as read_tokenize
-from gmn_train.request import read_request
-from gmn_train.train_config import TrainConfig
+from gmn_prep.tokenize_settings import TokenizeConfig
+from gmn_prep.tokenize_settings import read_request as read_tokenize
+from gmn_train.settings.request import read_request
+from gmn_train.settings.train_config import TrainConfig
 from tests.stores import ring_graph, write_store
 
 

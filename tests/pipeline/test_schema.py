@@ -10,7 +10,7 @@ from gmn_pipeline import TokenSettings
 from gmn_pipeline.errors import ConfigError
 from gmn_pipeline.store.blocks import default_block_size, plan_blocks
 from gmn_pipeline.store.schema import BlockFacts, block_specs, fixed_groups
-from gmn_pipeline.store.settings import smallest_unsigned
+from gmn_pipeline.store.token_settings import smallest_unsigned
 from gmn_pipeline.store.writer import plan_manifest
 from tests.stores import ring_graph
 

@@ -1,4 +1,4 @@
-"""Slow twins of `gmn_train.model.conv` and `bimamba`: Algorithm 2 for one sequence, line by line, reversing rows."""
+"""Slow twins of `layers.conv` and `bimamba`: Algorithm 2 for one sequence, line by line, reversing rows."""
 
 import torch
 from torch.nn.functional import layer_norm, silu, softplus

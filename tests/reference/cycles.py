@@ -1,4 +1,4 @@
-"""Slow twin of `gmn_prep.datasets.cycle_count`: sets of edges, and every simple closed path walked."""
+"""Slow twin of `gmn_prep.datasets.generated.cycle_count`: sets of edges, and every simple closed path walked."""
 
 from tests.reference.counter_random import bounded, draw
 

@@ -1,4 +1,4 @@
-"""Slow twin of `gmn_prep.datasets.minesweeper_grid`: cells as pairs, one at a time."""
+"""Slow twin of `gmn_prep.datasets.generated.minesweeper_grid`: cells as pairs, one at a time."""
 
 from tests.reference.counter_random import draw
 

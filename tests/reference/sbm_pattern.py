@@ -1,4 +1,4 @@
-"""Slow twin of `gmn_prep.datasets.sbm_pattern`: one graph, pair by pair, in Python integers."""
+"""Slow twin of `gmn_prep.datasets.generated.sbm_pattern`: one graph, pair by pair, in Python integers."""
 
 from tests.reference.counter_random import GAMMA, MASK, bounded, draw, splitmix64
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from gmn_pipeline import Graph, TokenBatch, TokenSettings, TokenStore
 from gmn_prep.tokens.tokenizer import Tokenizer
-from gmn_train.model.token_chunks import TokenChunk
+from gmn_train.data.token_chunks import TokenChunk
 from tests.stores import write_store
 
 

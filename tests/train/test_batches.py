@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gmn_pipeline import TokenSettings
-from gmn_train import batches
-from gmn_train.batches import SHUFFLE_WINDOW, keyed_shuffle, plan_epoch, split_items
-from gmn_train.loader import ReadAhead
-from gmn_train.model.config import ModelConfig
-from gmn_train.session import Session
-from gmn_train.train_config import TrainConfig
+from gmn_train.data import steps as batches
+from gmn_train.data.read_ahead import ReadAhead
+from gmn_train.data.session import Session
+from gmn_train.data.steps import SHUFFLE_WINDOW, keyed_shuffle, plan_epoch, split_items
+from gmn_train.settings.model_settings import ModelConfig
+from gmn_train.settings.train_config import TrainConfig
 from tests.stores import write_store
 from tests.train.test_train import many_graphs
 

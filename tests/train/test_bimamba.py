@@ -7,7 +7,7 @@ import torch
 from torch.nn.functional import softplus
 
 from gmn_pipeline.errors import ModelError
-from gmn_train.model.bimamba import BiMamba
+from gmn_train.model.layers.bimamba import BiMamba
 from gmn_train.model.scan import gated_scans
 from tests.reference.bimamba import bimamba
 

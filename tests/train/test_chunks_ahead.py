@@ -9,11 +9,11 @@ import torch
 from gmn_pipeline import TokenSettings
 from gmn_pipeline.errors import ModelError
 from gmn_train import train as training
+from gmn_train.data.session import Session
+from gmn_train.data.token_chunks import LazyChunks
 from gmn_train.model import whole_inputs
-from gmn_train.model.config import ModelConfig
-from gmn_train.model.token_chunks import LazyChunks
-from gmn_train.session import Session
-from gmn_train.train_config import TrainConfig
+from gmn_train.settings.model_settings import ModelConfig
+from gmn_train.settings.train_config import TrainConfig
 from tests.stores import ring_graph, write_store
 
 SMALL = ModelConfig.preset("default", width=16, node_layers=2, states=4, dropout=0.1)

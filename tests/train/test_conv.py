@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gmn_pipeline.errors import ModelError
-from gmn_train.model import conv
-from gmn_train.model.conv import causal_conv_silu, conv_rows, shifted_sum
+from gmn_train.model.layers import conv
+from gmn_train.model.layers.conv import causal_conv_silu, conv_rows, shifted_sum
 from tests.reference.bimamba import conv_silu
 from tests.train.scan_inputs import TOLERANCE, assert_close, with_gradients
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gmn_pipeline import TokenSettings
-from gmn_train import doctor, probes
+from gmn_train.machine import doctor, probes
 from tests.stores import ring_graph, write_store
 
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from gmn_pipeline import Graph, TokenSettings
 from gmn_pipeline.errors import ModelError
+from gmn_train.data.token_chunks import TokenChunk, move
 from gmn_train.model.encoders import ENCODERS, local, make_encoder, pooling, token_parts
 from gmn_train.model.encoders.rwf import level_features
-from gmn_train.model.token_chunks import TokenChunk, move
-from gmn_train.model.token_marks import TokenMarks, keep_mask
+from gmn_train.model.layers.token_marks import TokenMarks, keep_mask
 from tests import strategies
 from tests.reference import token_encoders as twin
 from tests.reference.tokens import sequence

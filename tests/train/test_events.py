@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from gmn_pipeline import TokenSettings
-from gmn_train import run_folder
 from gmn_train import train as training
-from gmn_train.display import Display
-from gmn_train.events import FILE
-from gmn_train.model.config import ModelConfig
-from gmn_train.run_folder import RunFolder
-from gmn_train.train_config import TrainConfig
+from gmn_train.runs import folder as run_folder
+from gmn_train.runs.display import Display
+from gmn_train.runs.events import FILE
+from gmn_train.runs.folder import RunFolder
+from gmn_train.settings.model_settings import ModelConfig
+from gmn_train.settings.train_config import TrainConfig
 from tests.stores import ring_graph, write_store
 
 

@@ -10,12 +10,12 @@ from sklearn.metrics import roc_auc_score
 from torch.nn.functional import cross_entropy
 
 from gmn_pipeline import Graph, Task, TokenSettings, TokenStore
-from gmn_pipeline.config import load_config
+from gmn_pipeline.console.config import load_config
 from gmn_pipeline.errors import ConfigError, ModelError
+from gmn_train.data.token_chunks import TokenChunk
 from gmn_train.model import GMN, InputSource, ModelConfig, ModelInputs, batch_inputs, whole_inputs
-from gmn_train.model.branches import Neighbourhood
-from gmn_train.model.node_layer import NodeOrder
-from gmn_train.model.token_chunks import TokenChunk
+from gmn_train.model.layers.branches import Neighbourhood
+from gmn_train.model.layers.node_layer import NodeOrder
 from tests.stores import ring_graph
 from tests.train.model_stores import model_store
 
@@ -165,7 +165,7 @@ def test_packed_graphs_equal_each_graph_alone(many):
 def test_pooling(many, pool):
     source, model = make_model(many.view(), SMALL.changed(pool=pool))
     h = torch.arange(12.0).view(6, 2)
-    from gmn_train.model.heads import pool_graphs
+    from gmn_train.model.layers.heads import pool_graphs
 
     wanted = torch.stack([getattr(part, {"max": "amax"}.get(pool, pool))(0) for part in (h[:4], h[4:])])
     torch.testing.assert_close(pool_graphs(h, torch.tensor([0, 4, 6]), pool), wanted)

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from gmn_pipeline import Graph, Task, TokenSettings
 from gmn_pipeline.errors import ModelError, StoreError
+from gmn_train.data.draws import draw_repeats, draw_signs, draw_ties
+from gmn_train.data.inputs import to_device
+from gmn_train.data.inputs.rows import concatenate_ranges
 from gmn_train.model import InputSource, ModelConfig, batch_inputs, whole_inputs
-from gmn_train.model.draws import draw_repeats, draw_signs, draw_ties
-from gmn_train.model.inputs import to_device
-from gmn_train.model.inputs.rows import concatenate_ranges
 from tests.stores import ring_graph
 from tests.train.model_stores import model_store
 

@@ -10,18 +10,18 @@ import torch
 from gmn_pipeline import Graph, Task, TokenSettings
 from gmn_pipeline.counter_random import Purpose, child_keys, key_path
 from gmn_pipeline.errors import TrainError
-from gmn_train import link_ranking
 from gmn_train import train as training
-from gmn_train.display import Display
-from gmn_train.evaluation import evaluate_parts
-from gmn_train.export import evaluate_run, export_predictions
-from gmn_train.link_ranking import candidate_nodes, rank_parts
-from gmn_train.model.config import ModelConfig
-from gmn_train.predictions import predict_items
+from gmn_train.data.session import Session
+from gmn_train.learning import link_ranking
+from gmn_train.learning.evaluation import evaluate_parts
+from gmn_train.learning.link_ranking import candidate_nodes, rank_parts
+from gmn_train.learning.predictions import predict_items
 from gmn_train.report import write_report
-from gmn_train.run_folder import RunFolder
-from gmn_train.session import Session
-from gmn_train.train_config import TrainConfig
+from gmn_train.runs.display import Display
+from gmn_train.runs.export import evaluate_run, export_predictions
+from gmn_train.runs.folder import RunFolder
+from gmn_train.settings.model_settings import ModelConfig
+from gmn_train.settings.train_config import TrainConfig
 from tests.reference.link_ranking import reciprocal_ranks
 from tests.stores import write_store
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gmn_pipeline import Task
-from gmn_train.losses import class_weights, task_loss
-from gmn_train.metrics import METRICS, evaluate_metric
+from gmn_train.learning.losses import class_weights, task_loss
+from gmn_train.learning.metrics import METRICS, evaluate_metric
 
 rng = np.random.default_rng(0)
 

@@ -6,12 +6,12 @@ import torch
 
 from gmn_pipeline import Graph, Task, TokenSettings
 from gmn_pipeline.errors import ConfigError, ModelError
-from gmn_train.display import Display
 from gmn_train.model import Baseline, InputSource, ModelConfig, make_graph_model, whole_inputs
-from gmn_train.models import MODELS, model_changes
-from gmn_train.run_folder import RunFolder
+from gmn_train.runs.display import Display
+from gmn_train.runs.folder import RunFolder
+from gmn_train.settings.models import MODELS, model_changes
+from gmn_train.settings.train_config import TrainConfig
 from gmn_train.train import train
-from gmn_train.train_config import TrainConfig
 from tests.stores import ring_graph
 from tests.train.model_stores import model_store
 
@@ -62,7 +62,7 @@ def test_every_model_trains_and_all_its_weights_move(store, tmp_path, name):
 
 
 def open_model(config):
-    from gmn_train.session import Session
+    from gmn_train.data.session import Session
     from gmn_train.train import make_model
 
     return make_model(Session(config), torch.device("cpu"))

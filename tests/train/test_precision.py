@@ -8,13 +8,14 @@ import pytest
 import torch
 
 from gmn_pipeline import TokenSettings
-from gmn_train import precision, probes
 from gmn_train import train as training
-from gmn_train.display import Display
-from gmn_train.export import evaluate_run
+from gmn_train.learning import precision
+from gmn_train.machine import probes
 from gmn_train.model import GMN, InputSource, ModelConfig, whole_inputs
-from gmn_train.run_folder import RunFolder
-from gmn_train.train_config import TrainConfig
+from gmn_train.runs.display import Display
+from gmn_train.runs.export import evaluate_run
+from gmn_train.runs.folder import RunFolder
+from gmn_train.settings.train_config import TrainConfig
 from tests.stores import ring_graph, write_store
 from tests.train.model_stores import model_store
 

@@ -13,17 +13,17 @@ import pytest
 
 from gmn_pipeline import Graph, Task, TokenSettings
 from gmn_pipeline.errors import TrainError
-from gmn_train.display import Display
-from gmn_train.metrics import evaluate_metric
-from gmn_train.model.config import ModelConfig
+from gmn_train.learning.metrics import evaluate_metric
 from gmn_train.report import write_report
 from gmn_train.report.comparison import group_runs
 from gmn_train.report.evidence import Evidence, scan_names
 from gmn_train.report.facts import curve, find_runs, read_run, short_names, thin_points
 from gmn_train.report.task_figures import label_precisions, task_figures
-from gmn_train.run_folder import RunFolder
+from gmn_train.runs.display import Display
+from gmn_train.runs.folder import RunFolder
+from gmn_train.settings.model_settings import ModelConfig
+from gmn_train.settings.train_config import TrainConfig
 from gmn_train.train import train
-from gmn_train.train_config import TrainConfig
 from tests.stores import write_store
 
 SMALL = ModelConfig.preset("default", width=8, node_layers=2, states=2)

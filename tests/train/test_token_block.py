@@ -5,10 +5,10 @@ import pytest
 import torch
 
 from gmn_pipeline import TokenSettings
-from gmn_train.model.bimamba import BiMamba
+from gmn_train.data.token_chunks import TokenChunk
 from gmn_train.model.encoders import ENCODERS, make_encoder
-from gmn_train.model.token_block import TokenBlock, position_deltas
-from gmn_train.model.token_chunks import TokenChunk
+from gmn_train.model.layers.bimamba import BiMamba
+from gmn_train.model.layers.token_block import TokenBlock, position_deltas
 from tests.stores import ring_graph
 from tests.train.model_stores import model_store
 

@@ -11,13 +11,13 @@ import torch
 from gmn_pipeline import Graph, Task, TokenSettings
 from gmn_pipeline.errors import ConfigError, GmnError, TrainError
 from gmn_train import train as training
-from gmn_train.display import Display
-from gmn_train.export import evaluate_run, export_predictions, open_best
-from gmn_train.model.config import ModelConfig
-from gmn_train.run_folder import RunFolder
-from gmn_train.runs import parse_numbers, start_runs
-from gmn_train.session import Session
-from gmn_train.train_config import TrainConfig
+from gmn_train.data.session import Session
+from gmn_train.runs.display import Display
+from gmn_train.runs.export import evaluate_run, export_predictions, open_best
+from gmn_train.runs.folder import RunFolder
+from gmn_train.runs.start import parse_numbers, start_runs
+from gmn_train.settings.model_settings import ModelConfig
+from gmn_train.settings.train_config import TrainConfig
 from tests.stores import ring_graph, write_store
 
 SMALL = ModelConfig.preset("default", width=16, node_layers=2, states=4, dropout=0.1)

@@ -9,13 +9,13 @@ from typing import Any
 from gmn_pipeline.errors import DatasetError, nearest
 from gmn_pipeline.task import Task
 from gmn_prep.datasets.entry import Dataset, DatasetOptions, LoadedDataset, lazy
-from gmn_prep.datasets.gnn_benchmark import GNN_BENCHMARK
-from gmn_prep.datasets.heterophilous import HETEROPHILOUS
-from gmn_prep.datasets.lrgb import LRGB
-from gmn_prep.datasets.malnet import MALNET_TINY
-from gmn_prep.datasets.ogb_node import OGB_NODE
-from gmn_prep.datasets.planetoid import PLANETOID
-from gmn_prep.datasets.user_task import parse_task
+from gmn_prep.datasets.public.gnn_benchmark import GNN_BENCHMARK
+from gmn_prep.datasets.public.heterophilous import HETEROPHILOUS
+from gmn_prep.datasets.public.lrgb import LRGB
+from gmn_prep.datasets.public.malnet import MALNET_TINY
+from gmn_prep.datasets.public.ogb_node import OGB_NODE
+from gmn_prep.datasets.public.planetoid import PLANETOID
+from gmn_prep.datasets.user.user_task import parse_task
 from gmn_prep.datasets.wanted_task import LEFT_BY_LINKS, link_metric, wants_links
 
 __all__ = [
@@ -34,39 +34,39 @@ GENERATED = "generated, no download"
 _LINES = (
     Dataset(
         "minesweeper-grid",
-        lazy("minesweeper_grid", "load_minesweeper_grid"),
+        lazy("generated.minesweeper_grid", "load_minesweeper_grid"),
         size="10,000 nodes, 39,402 edges, or --nodes",
         predicts=Task.of("node", "binary", 2, "roc_auc"),
         source=f"{GENERATED} (Platonov et al. 2023)",
         takes={"nodes": 10_000, "seed": 0},
-        counts=lazy("minesweeper_grid", "count_grid"),
+        counts=lazy("generated.minesweeper_grid", "count_grid"),
     ),
     Dataset(
         "sbm-pattern",
-        lazy("sbm_pattern", "load_sbm_pattern"),
+        lazy("generated.sbm_pattern", "load_sbm_pattern"),
         size="14,000 graphs, 45-190 nodes each, or --graphs",
         predicts=Task.of("node", "binary", 2, "weighted_accuracy", class_weighted=True),
         source=f"{GENERATED} (PATTERN, Dwivedi et al. 2020)",
         takes={"graphs": 14_000, "seed": 0},
-        counts=lazy("sbm_pattern", "count_pattern"),
+        counts=lazy("generated.sbm_pattern", "count_pattern"),
     ),
     Dataset(
         "skip-ring",
-        lazy("skip_ring", "load_skip_ring"),
+        lazy("generated.skip_ring", "load_skip_ring"),
         size="2,000 graphs, 24-48 nodes each, or --graphs",
         predicts=Task.of("graph", "multiclass", 4, "accuracy"),
         source=f"{GENERATED} (after CSL, Murphy et al. 2019)",
         takes={"graphs": 2_000, "seed": 0},
-        counts=lazy("skip_ring", "count_skip_ring"),
+        counts=lazy("generated.skip_ring", "count_skip_ring"),
     ),
     Dataset(
         "cycle-count",
-        lazy("cycle_count", "load_cycle_count"),
+        lazy("generated.cycle_count", "load_cycle_count"),
         size="5,000 graphs, 24-48 nodes each, or --graphs",
         predicts=Task.of("graph", "regression", 2, "mae"),
         source=GENERATED,
         takes={"graphs": 5_000, "seed": 0},
-        counts=lazy("cycle_count", "count_cycle_count"),
+        counts=lazy("generated.cycle_count", "count_cycle_count"),
     ),
     *HETEROPHILOUS,
     *PLANETOID,
@@ -82,7 +82,7 @@ def load_dataset(name_or_path: str, options: DatasetOptions) -> LoadedDataset:
     """Load a dataset of the table, or the user's own file. Raises DatasetError in one line."""
     dataset = _find(name_or_path, options)
     if isinstance(dataset, Path):
-        from gmn_prep.datasets.user_file import load_user_file
+        from gmn_prep.datasets.user.user_file import load_user_file
 
         graph, notices = load_user_file(dataset, options)
         return LoadedDataset(store_name(name_or_path, options), graph, notices)
@@ -108,7 +108,7 @@ def dataset_identity(name_or_path: str, options: DatasetOptions) -> dict[str, An
     """
     dataset = _find(name_or_path, options)
     if isinstance(dataset, Path):
-        from gmn_prep.datasets.user_file import identify_user_file
+        from gmn_prep.datasets.user.user_file import identify_user_file
 
         return identify_user_file(dataset, options)
     identity: dict[str, Any] = {"dataset": dataset.name}
@@ -131,7 +131,7 @@ def estimate_size(name_or_path: str, options: DatasetOptions) -> tuple[int, int]
     """(nodes, CSR slots), known or well estimated without loading; None if only loading tells."""
     dataset = _find(name_or_path, options)
     if isinstance(dataset, Path):
-        from gmn_prep.datasets.user_file import count_user_file
+        from gmn_prep.datasets.user.user_file import count_user_file
 
         return count_user_file(dataset, options)
     if dataset.counts is None:

@@ -5,7 +5,7 @@ from typing import Any
 from gmn_pipeline.errors import DatasetError
 from gmn_pipeline.task import METRICS_OF_KIND, Metric
 from gmn_prep.datasets.entry import Dataset, DatasetOptions
-from gmn_prep.datasets.user_task import parse_task
+from gmn_prep.datasets.user.user_task import parse_task
 
 SHARES = (0.85, 0.05)
 """Of the edges of a link task, for training and for validation."""

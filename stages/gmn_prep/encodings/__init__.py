@@ -1,7 +1,7 @@
 """Positional and structural encodings of nodes."""
 
-from gmn_prep.encodings.laplacian import LaplacianEncoding, laplacian_encoding
-from gmn_prep.encodings.random_walk import RandomWalkEncoding, choose_random_walk_mode, random_walk_encoding
+from gmn_prep.encodings.laplacian.encoding import LaplacianEncoding, laplacian_encoding
+from gmn_prep.encodings.random_walk.encoding import RandomWalkEncoding, choose_random_walk_mode, random_walk_encoding
 
 __all__ = [
     "LaplacianEncoding",

@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import connected_components
 
 from gmn_pipeline.graph import Graph
 from gmn_pipeline.types import Array, FloatArray
-from gmn_prep.encodings.row_chunks import row_chunks, workers
+from gmn_prep.encodings.random_walk.row_chunks import row_chunks, workers
 from gmn_prep.orderings.tie_breaking import float_levels
 
 TOLERANCE, CYCLE, MOST_CYCLES = 1e-8, 50, 20

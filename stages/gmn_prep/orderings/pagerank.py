@@ -5,7 +5,7 @@ from numba import njit
 
 from gmn_pipeline.graph import Graph
 from gmn_pipeline.types import Array, FloatArray
-from gmn_prep.encodings.row_chunks import row_chunks, workers
+from gmn_prep.encodings.random_walk.row_chunks import row_chunks, workers
 from gmn_prep.orderings.tie_breaking import float_levels
 
 DAMPING, TOLERANCE, MOST_STEPS = 0.85, 1e-10, 500

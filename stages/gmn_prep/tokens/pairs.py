@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from gmn_pipeline.edges import csr_from_edges
 from gmn_pipeline.graph import Graph, id_dtype
+from gmn_pipeline.graph.edges import csr_from_edges
 from gmn_pipeline.types import IntArray
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from gmn_pipeline.counter_random import Purpose, root_key
 from gmn_pipeline.graph import Graph, id_dtype
-from gmn_pipeline.store.settings import TokenSettings, smallest_unsigned
+from gmn_pipeline.store.token_settings import TokenSettings, smallest_unsigned
 from gmn_pipeline.store.writer import TokenBlock
 from gmn_pipeline.types import Array
 from gmn_prep.tokens.pairs import Pairs, linked_pairs

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from gmn_pipeline.errors import ModelError
-from gmn_train.model.config import ModelConfig
-from gmn_train.model.features import FeatureProjection
-from gmn_train.model.heads import GraphHead, LinkHead, NodeHead, pool_graphs
-from gmn_train.model.inputs import InputFacts, ModelInputs
+from gmn_train.data.inputs import InputFacts, ModelInputs
+from gmn_train.model.layers.features import FeatureProjection
+from gmn_train.model.layers.heads import GraphHead, LinkHead, NodeHead, pool_graphs
+from gmn_train.settings.model_settings import ModelConfig
 
 
 @dataclass(frozen=True)

@@ -9,15 +9,15 @@ import torch
 from torch import Tensor, nn
 
 from gmn_pipeline.errors import ModelError
-from gmn_train.model.bimamba import BiMamba
-from gmn_train.model.branches import make_branch
-from gmn_train.model.config import ModelConfig
+from gmn_train.data.inputs import InputFacts, ModelInputs
 from gmn_train.model.encoders import make_encoder
 from gmn_train.model.frame import GraphModel, ModelOutputs
-from gmn_train.model.inputs import InputFacts, ModelInputs
-from gmn_train.model.node_layer import NodeLayer, make_norm
-from gmn_train.model.quick_dropout import quick_dropout
-from gmn_train.model.token_block import TokenBlock
+from gmn_train.model.layers.bimamba import BiMamba
+from gmn_train.model.layers.branches import make_branch
+from gmn_train.model.layers.node_layer import NodeLayer, make_norm
+from gmn_train.model.layers.quick_dropout import quick_dropout
+from gmn_train.model.layers.token_block import TokenBlock
+from gmn_train.settings.model_settings import ModelConfig
 
 
 class GMN(GraphModel):

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gmn_train.report.facts import RunFacts
-from gmn_train.run_folder import NOT_IN_NAME
-from gmn_train.runs import Finished, average_runs
+from gmn_train.runs.folder import NOT_IN_NAME
+from gmn_train.runs.start import Finished, average_runs
 
 LONGEST_LABEL = 60
 

@@ -10,13 +10,13 @@ from gmn_pipeline.errors import GmnError
 from gmn_pipeline.store.reader import TokenStore
 from gmn_pipeline.task import Task
 from gmn_pipeline.types import Array, FloatArray
-from gmn_train.evaluation import evaluate_parts
-from gmn_train.export import open_best
-from gmn_train.model.config import ModelConfig
+from gmn_train.data.inputs import to_device
+from gmn_train.data.session import Session
+from gmn_train.learning.evaluation import evaluate_parts
+from gmn_train.learning.predictions import predict_parts
 from gmn_train.model.frame import GraphModel
-from gmn_train.model.inputs import to_device
-from gmn_train.predictions import predict_parts
-from gmn_train.session import Session
+from gmn_train.runs.export import open_best
+from gmn_train.settings.model_settings import ModelConfig
 
 EXPLAIN_STEPS = 16
 """Batches the mean Δ is taken over: a mean over thousands of items, without a second pass over a large dataset."""

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn import metrics as sk
 
 from gmn_pipeline.types import Array, FloatArray
-from gmn_train.metrics import predicted_classes
+from gmn_train.learning.metrics import predicted_classes
 from gmn_train.report.evidence import Evidence
 from gmn_train.report.figures import Line, draw_matrix, draw_rates, evenly
 from gmn_train.report.svg import GRID, SERIES, drawing

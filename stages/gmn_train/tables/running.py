@@ -13,9 +13,9 @@ from typing import Any
 
 from gmn_pipeline.errors import StoreError, TrainError
 from gmn_pipeline.store.reader import TokenStore
-from gmn_train.request import read_request
-from gmn_train.run_folder import RunFolder, default_run_dir
-from gmn_train.runs import parse_numbers
+from gmn_train.runs.folder import RunFolder, default_run_dir
+from gmn_train.runs.start import parse_numbers
+from gmn_train.settings.request import read_request
 from gmn_train.tables.spec import RowSpec, TableSpec
 
 Say = Callable[[str], None]

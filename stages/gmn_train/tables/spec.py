@@ -6,10 +6,10 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from gmn_pipeline.config import first_problem, merge_tables, read_toml
+from gmn_pipeline.console.config import first_problem, merge_tables, read_toml
 from gmn_pipeline.errors import ConfigError
-from gmn_train.models import model_changes
-from gmn_train.runs import parse_numbers
+from gmn_train.runs.start import parse_numbers
+from gmn_train.settings.models import model_changes
 
 _STRICT = {"extra": "forbid"}
 

@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader
 from markupsafe import Markup, escape
 
 import gmn_pipeline
-from gmn_pipeline.config import read_toml
+from gmn_pipeline.console.config import read_toml
 from gmn_train.report.page import METRIC_NAMES
 from gmn_train.tables.running import RowResult
 from gmn_train.tables.spec import RowSpec, TableSpec

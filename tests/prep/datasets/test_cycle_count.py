@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from gmn_pipeline.errors import DatasetError
 from gmn_prep.datasets import DatasetOptions, load_dataset
-from gmn_prep.datasets.cycle_count import load_cycle_count
+from gmn_prep.datasets.generated.cycle_count import load_cycle_count
 from tests.reference.cycles import count_cycles, swapped_ring
 
 

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from gmn_pipeline.errors import DatasetError
-from gmn_prep.datasets import DATASETS, DatasetOptions, dataset_identity, load_dataset, public_dataset
-from gmn_prep.datasets.lrgb import standardise
-from gmn_prep.datasets.raw_files import unpack_archive
+from gmn_prep.datasets import DATASETS, DatasetOptions, dataset_identity, load_dataset
+from gmn_prep.datasets.public import public_dataset
+from gmn_prep.datasets.public.lrgb import standardise
+from gmn_prep.datasets.public.raw_files import unpack_archive
 from tests.prep.datasets.many_graph_samples import both_ways, draw_items, expected_graph, write_lrgb
 from tests.prep.datasets.test_public_dataset import assert_same, files_below, read_only
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from gmn_pipeline.errors import DatasetError
-from gmn_prep.datasets import DatasetOptions, dataset_identity, load_dataset, public_dataset
+from gmn_prep.datasets import DatasetOptions, dataset_identity, load_dataset
+from gmn_prep.datasets.public import public_dataset
 from tests.prep.datasets.many_graph_samples import write_malnet
 
 GRAPHS = {

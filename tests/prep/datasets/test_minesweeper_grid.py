@@ -6,7 +6,7 @@ from scipy.stats import chi2_contingency
 
 from gmn_pipeline.errors import DatasetError
 from gmn_prep.datasets import DatasetOptions, load_dataset
-from gmn_prep.datasets.minesweeper_grid import count_grid, grid_shape, load_minesweeper_grid
+from gmn_prep.datasets.generated.minesweeper_grid import count_grid, grid_shape, load_minesweeper_grid
 from tests.reference.minesweeper import minesweeper
 
 PUBLISHED_FEATURE_COUNTS = [5000, 858, 1726, 1442, 677, 232, 65]

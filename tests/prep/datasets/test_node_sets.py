@@ -6,7 +6,8 @@ import pytest
 from gmn_pipeline.errors import DatasetError
 from gmn_pipeline.graph import Graph
 from gmn_pipeline.task import Task
-from gmn_prep.datasets import DATASETS, DatasetOptions, load_dataset, public_dataset
+from gmn_prep.datasets import DATASETS, DatasetOptions, load_dataset
+from gmn_prep.datasets.public import public_dataset
 from tests.prep.datasets.raw_samples import (
     EDGES,
     PLANETOID_KNOWN,

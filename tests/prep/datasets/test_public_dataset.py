@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from gmn_pipeline.errors import DatasetError
-from gmn_prep.datasets import DatasetOptions, dataset_identity, estimate_size, load_dataset, public_dataset
-from gmn_prep.datasets.quiet_loader import quiet_loader, unreachable
+from gmn_prep.datasets import DatasetOptions, dataset_identity, estimate_size, load_dataset
+from gmn_prep.datasets.public import public_dataset
+from gmn_prep.datasets.public.quiet_loader import quiet_loader, unreachable
 from tests.prep.datasets.raw_samples import (
     EDGES,
     arxiv_features,

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from gmn_pipeline.errors import DatasetError
 from gmn_prep.datasets import DatasetOptions, load_dataset
-from gmn_prep.datasets.sbm_pattern import count_pattern, load_sbm_pattern
+from gmn_prep.datasets.generated.sbm_pattern import count_pattern, load_sbm_pattern
 from tests.reference.sbm_pattern import sbm_pattern
 
 

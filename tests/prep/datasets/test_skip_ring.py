@@ -3,7 +3,7 @@ import pytest
 
 from gmn_pipeline.errors import DatasetError
 from gmn_prep.datasets import DatasetOptions, load_dataset
-from gmn_prep.datasets.skip_ring import count_skip_ring, load_skip_ring
+from gmn_prep.datasets.generated.skip_ring import count_skip_ring, load_skip_ring
 
 
 def spectrum(graph, g):

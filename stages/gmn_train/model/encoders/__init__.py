@@ -22,12 +22,12 @@ from torch import Tensor, nn
 
 from gmn_pipeline.errors import ModelError, nearest
 from gmn_pipeline.store.view import Part
+from gmn_train.data.token_chunks import TokenChunk
 from gmn_train.model.encoders.gatedgcn import gatedgcn_encoder
 from gmn_train.model.encoders.gine import gine_encoder
 from gmn_train.model.encoders.local import LocalEncoder
 from gmn_train.model.encoders.mean import MeanEncoder
 from gmn_train.model.encoders.rwf import RandomWalkEncoder
-from gmn_train.model.token_chunks import TokenChunk
 
 __all__ = ["ENCODERS", "TokenEncoder", "make_encoder", "token_parts"]
 

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from gmn_pipeline.errors import ModelError
-from gmn_train.model.token_chunks import TokenChunk
+from gmn_train.data.token_chunks import TokenChunk
 
 
 def flat_edge_index(chunk: TokenChunk) -> tuple[Tensor, Tensor]:

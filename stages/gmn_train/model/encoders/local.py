@@ -15,11 +15,11 @@ from torch import Tensor, nn
 
 from gmn_pipeline.errors import ModelError
 from gmn_pipeline.store.view import Part
+from gmn_train.data.token_chunks import TokenChunk
+from gmn_train.machine.threads import run_tasks
 from gmn_train.model.encoders.flat_edges import flat_edge_index
 from gmn_train.model.encoders.local_kernels import local_gradients, local_outputs
 from gmn_train.model.encoders.pooling import channel_ranges, has_kernels, token_ranges
-from gmn_train.model.scan.threads import run_tasks
-from gmn_train.model.token_chunks import TokenChunk
 
 
 class LocalEncoder(nn.Module):

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 
 from gmn_pipeline.store.view import Part
+from gmn_train.data.token_chunks import TokenChunk
 from gmn_train.model.encoders.pooling import pool_tokens
-from gmn_train.model.token_chunks import TokenChunk
 
 
 class MeanEncoder(nn.Module):

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gmn_train.data.token_chunks import TokenChunk
+from gmn_train.machine.threads import run_tasks
 from gmn_train.model.encoders.pooling_kernels import token_means, token_means_gradient
-from gmn_train.model.scan.threads import run_tasks
-from gmn_train.model.token_chunks import TokenChunk
 
 TOKENS_PER_TASK = 4096
 

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 
 from gmn_pipeline.errors import ModelError
 from gmn_pipeline.store.view import Part
+from gmn_train.data.token_chunks import TokenChunk
+from gmn_train.machine.threads import run_tasks
 from gmn_train.model.encoders.rwf_kernels import walk_windows
-from gmn_train.model.precision import full
-from gmn_train.model.scan.threads import run_tasks
-from gmn_train.model.token_chunks import TokenChunk
+from gmn_train.model.layers.full_precision import full
 
 NODES_PER_TASK = 512
 

@@ -17,10 +17,10 @@ from torch.nn.functional import pad
 
 from gmn_pipeline.errors import ModelError
 from gmn_pipeline.types import IntArray
+from gmn_train.machine.threads import run_tasks
 from gmn_train.model.scan.gradient_kernels import scan_gradients
 from gmn_train.model.scan.kernels import CHUNK, LN2, scan_outputs
 from gmn_train.model.scan.plan import Task, plan_tasks
-from gmn_train.model.scan.threads import run_tasks
 
 
 def scan(

@@ -1,0 +1,72 @@
+"""Datasets of "Benchmarking Graph Neural Networks" (Dwivedi et al. 2020), through PyG's loader, with its splits."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gmn_pipeline.graph import Graph
+from gmn_pipeline.task import Task
+from gmn_prep.datasets.entry import Dataset, DatasetOptions
+from gmn_prep.datasets.public.public_dataset import load_public_dataset
+from gmn_prep.datasets.public.raw_files import RawFiles
+
+
+def load_gnn_benchmark(name: str, options: DatasetOptions) -> Graph:
+    """Superpixels: each is linked to its eight nearest, colour and place are its features, nearness the edge's."""
+    line = next(line for line in GNN_BENCHMARK if line.name == name)
+    assert line.raw is not None
+    directed = options.directed and "directed" in line.takes
+
+    def convert(root: Path) -> Graph:
+        from torch_geometric.datasets import GNNBenchmarkDataset
+
+        from gmn_prep.datasets.public.collated import PARTS, collate, union_graph
+
+        graphs = collate((part, GNNBenchmarkDataset(str(root), name.upper(), part)) for part in PARTS)
+        x = graphs.fields["x"]
+        if "pos" in graphs.fields:
+            x = np.concatenate([x, graphs.fields["pos"]], axis=1)
+        return union_graph(graphs, line.predicts, directed=directed, x=x, y=graphs.fields["y"])
+
+    return load_public_dataset(name, line.raw, options, convert, directed=directed)
+
+
+def _line(name: str, size: str, predicts: Task, **options: Any) -> Dataset:
+    stem = name.upper()
+    return Dataset(
+        name,
+        partial(load_gnn_benchmark, name),
+        predicts,
+        size=size,
+        source="PyG, ROOT/gnn-benchmark",
+        raw=RawFiles(
+            folder=f"gnn-benchmark/{stem}",
+            files=(f"raw/{stem}_v2.pt",),
+            url=f"https://data.pyg.org/datasets/benchmarking-gnns/{stem}_v2.zip",
+        ),
+        **options,
+    )
+
+
+GNN_BENCHMARK = (
+    _line(
+        "mnist",
+        "70,000 graphs, 4,939,668 nodes",
+        Task.of("graph", "multiclass", 10, "accuracy"),
+        takes={"directed": False},
+    ),
+    _line(
+        "cifar10",
+        "60,000 graphs, 7,058,005 nodes",
+        Task.of("graph", "multiclass", 10, "accuracy"),
+        takes={"directed": False},
+    ),
+    _line(
+        "pattern",
+        "14,000 graphs, 1,664,491 nodes",
+        Task.of("node", "binary", 2, "weighted_accuracy", class_weighted=True),
+        counts=lambda _: (1_664_491, 85_384_600),  # 6,098.9 slots per graph, as PyG tells
+    ),
+)

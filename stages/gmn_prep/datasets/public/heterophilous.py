@@ -1,0 +1,51 @@
+"""The heterophilous graphs of Platonov et al. (2023), through PyG's loader, each with its ten splits."""
+
+from functools import partial
+from pathlib import Path
+
+from gmn_pipeline.graph import Graph
+from gmn_pipeline.task import Task
+from gmn_prep.datasets.entry import Dataset, DatasetOptions
+from gmn_prep.datasets.public.public_dataset import load_public_dataset
+from gmn_prep.datasets.public.raw_files import RawFiles
+
+URL = "https://github.com/yandex-research/heterophilous-graphs/raw/main/data"
+TWO_CLASSES = Task.of("node", "binary", 2, "roc_auc")
+
+
+def load_heterophilous(name: str, options: DatasetOptions) -> Graph:
+    line = next(line for line in HETEROPHILOUS if line.name == name)
+    assert line.raw is not None
+
+    def convert(root: Path) -> Graph:
+        from torch_geometric.datasets import HeterophilousGraphDataset
+
+        return Graph.from_pyg(HeterophilousGraphDataset(str(root), name)[0], line.predicts)
+
+    return load_public_dataset(name, line.raw, options, convert)
+
+
+def _line(name: str, nodes: int, edges: int, predicts: Task) -> Dataset:
+    stem = name.replace("-", "_")
+    return Dataset(
+        name,
+        partial(load_heterophilous, name),
+        predicts,
+        size=f"{nodes:,} nodes, {edges:,} edges",
+        source="PyG, ROOT/heterophilous",
+        counts=lambda _: (nodes, 2 * edges),
+        raw=RawFiles(
+            folder=f"heterophilous/{stem}",
+            files=(f"raw/{stem}.npz",),
+            url=f"{URL}/{stem}.npz",
+        ),
+    )
+
+
+HETEROPHILOUS = (
+    _line("roman-empire", 22_662, 32_927, Task.of("node", "multiclass", 18, "accuracy")),
+    _line("amazon-ratings", 24_492, 93_050, Task.of("node", "multiclass", 5, "accuracy")),
+    _line("minesweeper", 10_000, 39_402, TWO_CLASSES),
+    _line("tolokers", 11_758, 519_000, TWO_CLASSES),
+    _line("questions", 48_921, 153_540, TWO_CLASSES),
+)

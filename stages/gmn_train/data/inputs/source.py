@@ -1,0 +1,98 @@
+"""Where inputs come from: a view of a token store, read as a model's settings ask."""
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+from torch import Tensor
+
+from gmn_pipeline.errors import ModelError
+from gmn_pipeline.graph import Graph
+from gmn_pipeline.store.view import Part, TokenView
+from gmn_pipeline.types import Array, FloatArray, IntArray
+from gmn_train.data.inputs.record import InputFacts
+from gmn_train.data.inputs.rows import feature_tensor, neighbourhood
+from gmn_train.model.encoders import token_parts
+from gmn_train.model.layers.branches import Neighbourhood
+from gmn_train.settings.model_settings import ModelConfig
+
+
+class InputSource:
+    """A view of a store and the settings that decide what is read of it. Opened once, used for every epoch."""
+
+    def __init__(self, view: TokenView, config: ModelConfig, *, seed: int = 0) -> None:
+        """seed: of everything that is drawn per epoch. StoreError where the store lacks an encoding or ordering."""
+        self.view, self.config, self.seed = view, config, seed
+        self.graph: Graph = view.store.graph
+        self.parts: Sequence[Part] = token_parts(config.encoder) if config.uses_tokens else ()
+        self.reads_tokens = config.uses_tokens and view.settings.m > 0
+        if self.graph.num_nodes == 0:
+            raise ModelError(f"{view.store.path} holds an empty graph; there is nothing to train on")
+
+    @cached_property
+    def laplacian(self) -> FloatArray | None:
+        """(n, k), unit vectors as stored."""
+        return self._encoding("laplacian", "vectors")
+
+    @cached_property
+    def random_walk(self) -> FloatArray | None:
+        """(n, k)"""
+        return self._encoding("random_walk", "values")
+
+    def _encoding(self, name: str, array: str) -> FloatArray | None:
+        wanted, present = self.config.encodings, self.view.store.manifest.encodings
+        if wanted == name or (wanted == "all" and name in present):
+            return self.view.store.encoding(name)[array]
+        return None
+
+    @cached_property
+    def ranks(self) -> IntArray:
+        """(n,) importance of each node in the scan; equal where tied."""
+        name = self.config.order
+        if name == "random":
+            return np.zeros(self.graph.num_nodes, dtype=np.int32)
+        if name == "degree" and name not in self.view.store.manifest.orderings:
+            return self.graph.degrees
+        return self.view.store.ordering(name)["ranks"]
+
+    @cached_property
+    def graph_ptr(self) -> IntArray:
+        """(graphs+1,) int64, also for one graph."""
+        given = self.graph.graph_ptr
+        return np.array([0, self.graph.num_nodes]) if given is None else given
+
+    @cached_property
+    def facts(self) -> InputFacts:
+        """What a model for this source must be made for."""
+        g, task = self.graph, self.graph.task
+        extra = sum(0 if e is None else e.shape[1] for e in (self.laplacian, self.random_walk))
+        return InputFacts(
+            x_columns=0 if g.x is None else g.x.shape[1],
+            x_categories=g.x_categories,
+            extra_columns=extra + int(self.config.log_degree),
+            laplacian_columns=0 if self.laplacian is None else self.laplacian.shape[1],
+            edge_columns=0 if self.edge_attr is None else self.edge_attr.shape[1],
+            edge_categories=None if self.edge_attr is None else g.edge_categories,
+            tokens=self.view.settings,
+            level=task.level if task else "node",
+            outputs=task.outputs if task else self.config.width,
+        )
+
+    @cached_property
+    def all_edges(self) -> Neighbourhood:
+        """Of all graphs at once; kept, with what branches derive from it."""
+        return neighbourhood(self.graph.slot_sources, self.graph.indices, self.graph.num_nodes, self.graph.directed)
+
+    @cached_property
+    def all_x(self) -> Tensor | None:
+        """Of all nodes, kept: 87 MB on ogbn-arxiv, which would be copied for every epoch."""
+        return None if self.graph.x is None else feature_tensor(self.graph.x)
+
+    @property
+    def edge_attr(self) -> Array | None:
+        """(E, Fe) by CSR slot, where the graph has edge features and the model reads them."""
+        return self.graph.edge_attr if self.config.uses_edge_features else None
+
+    @cached_property
+    def all_edge_attr(self) -> Tensor | None:
+        return None if self.edge_attr is None else feature_tensor(self.edge_attr)

@@ -1,0 +1,80 @@
+"""Input features, encodings and degree, or edge features, projected to the model's width."""
+
+import torch
+from torch import Tensor, nn
+
+from gmn_pipeline.errors import ModelError
+from gmn_train.model.layers.full_precision import full
+
+SMOOTH_START = 0.1
+"""Weights of smooth columns begin at this share of the others'."""
+
+
+class FeatureProjection(nn.Module):
+    """Float columns by one linear map, each column of categories by an embedding, and their sum; once per node.
+
+    Args:
+        columns: float features.
+        categories: classes of each column of categorical features, instead of float ones.
+        extra: further float columns that are never masked: encodings and degree.
+        mask: share of rows whose features are hidden in training.
+        smooth: of the extra columns, the first ones that are smooth over the graph: Laplacian eigenvectors. They start
+            with small weights. Message passing keeps what is smooth and wears down what tells neighbours apart, so that
+            with full weights features drown after a dozen layers, and nothing is learned.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        columns: int,
+        categories: tuple[int, ...] | None,
+        extra: int = 0,
+        mask: float = 0.0,
+        smooth: int = 0,
+    ) -> None:
+        super().__init__()
+        self.columns, self.categories, self.extra, self.mask = columns, categories, extra, mask
+        floats = extra + (0 if categories else columns)
+        self.linear = nn.Linear(floats, width) if floats else None
+        if self.linear is not None and smooth:
+            first = floats - extra
+            with torch.no_grad():
+                self.linear.weight[:, first : first + smooth] *= SMOOTH_START
+        self.constant = None if floats else nn.Parameter(torch.randn(width) * 0.1)  # without any input: one vector
+        self.embeddings = nn.ModuleList(nn.Embedding(max(c, 1), width) for c in categories or ())
+
+    def forward(self, x: Tensor | None, extra: list[Tensor], rows: int) -> Tensor:
+        """x (rows, columns) float or int64 categories, extra columns (rows, k) each, to (rows, d)."""
+        self.check(x, extra)
+        shown = None
+        if self.training and self.mask and x is not None:
+            shown = (torch.rand(rows, 1, device=x.device) >= self.mask).to(self.dtype)  # (rows, 1)
+        floats = list(extra)
+        if x is not None and self.categories is None:
+            floats.insert(0, x if shown is None else x * shown)
+        if self.linear is not None:
+            h = full(self.linear(torch.cat([f.to(self.dtype) for f in floats], 1)))
+        else:
+            h = self.constant.expand(rows, -1)  # type: ignore[union-attr]
+        if self.embeddings and x is not None:
+            embedded = torch.stack([e(x[:, i]) for i, e in enumerate(self.embeddings)]).sum(0)  # (rows, d)
+            h = h + (embedded if shown is None else embedded * shown)
+        return h
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.constant.dtype if self.linear is None else self.linear.weight.dtype  # type: ignore[union-attr]
+
+    def check(self, x: Tensor | None, extra: list[Tensor]) -> None:
+        """ModelError unless the columns are those the projection was made for."""
+        found = 0 if x is None else x.shape[1]
+        wanted = len(self.categories) if self.categories else self.columns
+        if found != wanted or sum(e.shape[1] for e in extra) != self.extra:
+            raise ModelError(
+                f"the inputs have {found} feature columns and {sum(e.shape[1] for e in extra)} extra ones; "
+                f"the model was made for {wanted} and {self.extra}: build both from one store and one config"
+            )
+        if x is not None and x.is_floating_point() == bool(self.categories):
+            raise ModelError(
+                f"features are {x.dtype}; the model was made for {'int64' if self.categories else 'floats'}"
+            )

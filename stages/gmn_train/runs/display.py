@@ -1,0 +1,79 @@
+"""What a person sees while a model trains: a live line on a terminal, a few lines in a log, or nothing."""
+
+import sys
+import time
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from gmn_train.data.session import Session
+
+Show = Literal["live", "lines", "nothing"]
+LOG_LINES = 10
+"""Lines per run in a log."""
+
+
+class Display:
+    """Follows one run. Everything goes to stderr."""
+
+    def __init__(self, show: Show) -> None:
+        self.show = show
+        self._bars: Any = None
+        self._task: Any = None
+        self._epochs, self._items, self._begun, self._first = 0, 0, 0.0, 0
+
+    @classmethod
+    def for_person(cls, *, silent: bool) -> "Display":
+        return cls("nothing" if silent else "live" if sys.stderr.isatty() else "lines")
+
+    def start(self, session: "Session", epochs: int, parameters: int) -> None:
+        t, self._epochs, self._items = session.view.settings, epochs, len(session.items["train"])
+        self._begun = time.monotonic()
+        self.say(
+            f"{session.config.store.name}: {session.task.level} {session.task.kind}, {self._items:,} training items, "
+            f"mode {session.mode}, m={t.m} M={t.M} s={t.s}, {parameters:,} parameters"
+        )
+        if self.show == "live":
+            self._bars, self._task = _make_bar(epochs)
+            self._bars.start()
+
+    def epoch(self, row: dict[str, Any], best: float, best_epoch: int) -> None:
+        done = row["epoch"] + 1
+        if not self._first:
+            self._first = done
+        rate = self._items * (done - self._first + 1) / max(time.monotonic() - self._begun, 1e-9)
+        val = f"{row['val']:.4f}" if "val" in row else "-"
+        text = f"loss {row['loss']:.4f}  val {val}  best {best:.4f} ({best_epoch + 1})  {rate:,.0f} items/s"
+        if self._bars is not None:
+            self._bars.update(self._task, completed=done, text=text)
+        elif self.show == "lines" and (done % max(1, self._epochs // LOG_LINES) == 0 or done == self._epochs):
+            self.say(f"epoch {done}/{self._epochs}  {text}")
+
+    def say(self, message: str) -> None:
+        if self.show != "nothing":
+            print(message, file=sys.stderr)
+
+    def stop(self) -> None:
+        if self._bars is not None:
+            self._bars.stop()
+            self._bars = None
+
+    def __enter__(self) -> "Display":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.stop()
+
+
+def _make_bar(epochs: int) -> tuple[Any, Any]:
+    from rich import progress
+    from rich.console import Console
+
+    bars = progress.Progress(
+        progress.TextColumn("{task.completed}/{task.total}"),
+        progress.BarColumn(bar_width=12),
+        progress.TextColumn("{task.fields[text]}"),
+        progress.TimeRemainingColumn(compact=True),
+        console=Console(stderr=True),
+        refresh_per_second=4,
+    )
+    return bars, bars.add_task("epochs", total=epochs, text="")

@@ -1,0 +1,55 @@
+"""What `gmn-train` prints when it is done."""
+
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from gmn_pipeline.console.output import print_json, two_columns
+from gmn_train.runs.start import Finished, average_runs
+
+
+def report_runs(runs: list[Finished], *, as_json: bool) -> None:
+    """The closing table of one run, or of several with mean and standard deviation."""
+    if as_json:
+        facts: list[dict[str, Any]] = [{"run": str(run.path), "found": run.found, **run.summary} for run in runs]
+        print_json(facts[0] if len(facts) == 1 else {"runs": facts, "test": average_runs(runs)})
+        return
+    console = Console()
+    if len(runs) == 1:
+        _report_one(runs[0], console)
+        return
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for column in ("seed", "split", "best epoch", "val", "test", "s/epoch"):
+        table.add_column(column, justify="right")
+    for run in runs:
+        s = run.summary
+        table.add_row(
+            str(s["seed"]), str(s["split"]), str(s["best_epoch"] + 1), f"{s['val']:.4f}", f"{s['test']:.4f}",
+            f"{s['seconds_per_epoch']:.2f}",
+        )  # fmt: skip
+    console.print(table)
+    for name, spread in average_runs(runs).items():
+        if spread["count"] > 1:
+            count, metric = int(spread["count"]), runs[0].summary["metric"]
+            console.print(f"test {metric} over {count} {name}: {spread['mean']:.4f} ± {spread['std']:.4f}")
+    console.print(f"runs in {runs[0].path.parent}")
+
+
+def _report_one(run: Finished, console: Console) -> None:
+    s = run.summary
+    rows = [
+        ("run", f"{run.path}{' (was there already)' if run.found else ''}"),
+        (
+            "test",
+            f"{s['test']:.4f} {s['metric']}, at the best validation ({s['val']:.4f}) of epoch {s['best_epoch'] + 1}",
+        ),
+        (
+            "time",
+            f"{s['seconds']:.1f} s, {s['seconds_per_epoch']:.2f} per epoch, {s['waiting_share']:.1%} waiting for data",
+        ),
+        ("memory", f"{s['peak_memory_bytes'] / 1e6:,.0f} MB at the peak"),
+        ("model", f"{s['parameters']:,} parameters, mode {s['mode']}, {s.get('precision', 'float32')}"),
+        ("next", f"gmn-train report {run.path}"),
+    ]
+    console.print(two_columns("", rows))
