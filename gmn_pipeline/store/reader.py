@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from gmn_pipeline.errors import GraphError, StoreCorruptError, StoreError, StoreUnfinishedError, nearest
+from gmn_pipeline.errors import GraphError, StoreCorruptError, StoreError, nearest
 from gmn_pipeline.graph import Graph
-from gmn_pipeline.store.group_files import OpenArray, open_array, read_attributes, read_block_facts
+from gmn_pipeline.store.group_files import OpenArray, open_array, read_block_facts
 from gmn_pipeline.store.manifest import Manifest
+from gmn_pipeline.store.manifest_file import read_manifest
 from gmn_pipeline.store.schema import BlockFacts, block_name, block_specs, fixed_groups
 from gmn_pipeline.store.token_settings import TokenSettings
 from gmn_pipeline.types import Array, IntArray
@@ -72,13 +73,7 @@ class TokenStore:
         Raises StoreError (missing, not a store, newer format), StoreUnfinishedError, StoreCorruptError.
         """
         path = Path(path)
-        if not path.exists():
-            raise StoreError(f"there is no store at {path}; make one with gmn-prep tokenize")
-        if not (path / "zarr.json").exists():
-            raise StoreError(f"{path} is not a token store (it has no zarr.json); make one with gmn-prep tokenize")
-        manifest = Manifest.from_attributes(read_attributes(path), str(path))
-        if manifest.state != "complete":
-            raise StoreUnfinishedError(f"{path} is unfinished; run its gmn-prep tokenize command again to complete it")
+        manifest = read_manifest(path)
         store = cls(path, manifest, resident_limit, cache_bytes)
         store._check_blocks_present()
         return store
