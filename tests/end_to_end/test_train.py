@@ -28,7 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("train")
     for arguments in (
         ("--dataset", "minesweeper-grid", "--nodes", 900, "--m", 2, "--M", 4, "--s", 2, "--out", "grid.zarr"),
-        ("--dataset", "skip-ring", "--graphs", 60, "--m", 2, "--M", 2, "--s", 1, "--out", "rings.zarr"),
+        ("--dataset", "skip-ring", "--graphs", 60, "--m", 2, "--M", 4, "--s", 2, "--out", "rings.zarr"),
     ):
         assert run("gmn-prep", "tokenize", *arguments, "--quiet", cwd=path).returncode == 0
     done = run(
@@ -157,9 +157,9 @@ MISTAKES = [
     (("--store", "grid.zarr", "--set", "model.wdth=3"), "did you mean 'width'"),
     (("--store", "grid.zarr", "--set", "lr=fast"), "lr = 'fast'"),
     (("--store", "grid.zarr", "--set", "lr"), "KEY=VALUE"),
-    (("--store", "grid.zarr", "--preset", "papr"), "did you mean 'paper'"),
+    (("--store", "grid.zarr", "--model", "gmn-papr"), "did you mean 'gmn-paper'"),
     (("--store", "grid.zarr", "--device", "cuda"), "no CUDA"),
-    (("--store", "grid.zarr", "--set", "model.order=pagerank"), "has no ordering 'pagerank'"),
+    (("--store", "grid.zarr", "--model", "gmn-pagerank"), "has no ordering 'pagerank'"),
     (("--store", "."), "not a token store"),
     ((), "--store is missing"),
 ]
@@ -226,7 +226,7 @@ def test_a_checkpoint_of_another_store(folder: Path) -> None:
     kept = (folder / "moved" / "checkpoints" / "last.pt").read_bytes()
     done = run("gmn-train", "resume", "moved", "--quiet", cwd=folder)
     assert done.returncode == 2
-    assert "was made from another store" in " ".join(done.stderr.split())
+    assert "is another store now" in " ".join(done.stderr.split())
     assert (folder / "moved" / "checkpoints" / "last.pt").read_bytes() == kept
 
 

@@ -103,8 +103,8 @@ def test_datasets_and_settings_are_explained_and_models_exist() -> None:
     from dataclasses import fields
 
     from gmn_prep.datasets import DATASETS
+    from gmn_train.model.tables import MODELS
     from gmn_train.settings.model_settings import ModelConfig
-    from gmn_train.settings.models import MODELS
 
     for page, names in {"datasets.md": [*DATASETS], "model.md": [item.name for item in fields(ModelConfig)]}.items():
         said = set(re.findall(r"`([^`\n]+)`", (DOCS / page).read_text()))

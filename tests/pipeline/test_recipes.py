@@ -3,14 +3,14 @@
 import pytest
 
 from gmn_pipeline import TokenSettings
-from gmn_pipeline.console.config import load_config
+from gmn_pipeline.console.config import Layer, load_config
 from gmn_pipeline.errors import ConfigError
 from gmn_pipeline.recipes import choose_recipe, read_recipe, recipe_names
 from gmn_prep.datasets import DATASETS
 from gmn_prep.tokenize_settings import TokenizeConfig
 from gmn_prep.tokenize_settings import read_request as read_tokenize
 from gmn_train.settings.request import read_request
-from gmn_train.settings.train_config import TrainConfig
+from gmn_train.settings.run_settings import TrainConfig
 from tests.stores import ring_graph, write_store
 
 
@@ -18,8 +18,8 @@ from tests.stores import ring_graph, write_store
 def test_a_recipe_fits_both_commands(name):
     recipe = read_recipe(name)
     assert name in DATASETS
-    load_config(TokenizeConfig, flags={"dataset": name}, base=recipe.tokenize)
-    load_config(TrainConfig, flags={"store": "x.zarr"}, base=recipe.train)
+    load_config(TokenizeConfig, Layer("recipe", recipe.tokenize), Layer("flags", {"dataset": name}))
+    load_config(TrainConfig, Layer("recipe", recipe.train), Layer("flags", {"store": "x.zarr"}))
 
 
 @pytest.mark.parametrize("name", [name for name, line in DATASETS.items() if line.raw is not None])
@@ -41,15 +41,34 @@ def test_flags_win_over_file_over_recipe_over_defaults(tmp_path):
 def test_a_run_takes_the_recipe_of_the_stores_dataset(tmp_path):
     store = write_store(tmp_path / "a.zarr", ring_graph(20, 20), TokenSettings(1, 2, 1), dataset="minesweeper").path
     recipe = read_recipe("minesweeper").train
-    assert read_request({"store": store}).epochs == recipe["epochs"]
-    assert read_request({"store": store, "epochs": 3}).epochs == 3
-    assert read_request({"store": store}, recipe="none").epochs is None
-    assert read_request({"store": store}, preset="paper").epochs is None
-    control = read_request({"store": store}, model="mpnn")
-    assert (control.epochs, control.model.node_layers) == (recipe["epochs"], recipe["model"]["node_layers"])
-    assert not control.model.uses_tokens
-    assert not control.model.node_scan
-    assert read_request({"store": store}, None, ["model.node_scan=true"], model="mpnn").model.node_scan
+    assert read_request({"store": store, "s": 1, "m": 1}).config.epochs == recipe["epochs"]
+    assert read_request({"store": store, "epochs": 3}).config.epochs == 3
+    plain = read_request({"store": store, "recipe": "none"})
+    assert (plain.config.epochs, plain.config.recipe) == (200, "none")
+    control = read_request({"store": store, "model.name": "mpnn"})
+    assert (control.config.epochs, control.config.model.node_layers) == (
+        recipe["epochs"], recipe["model"]["node_layers"],
+    )  # fmt: skip
+    assert "tokens" not in control.config.model.reads
+    assert not control.config.model.node_scan
+    assert control.sources["epochs"] == "recipe minesweeper"
+    assert control.sources["model.node_scan"] == "model mpnn"
+    assert control.sources["m"] == "recipe minesweeper"
+    assert control.sources["M"] == "the store"
+    assert "model.readout" not in control.sources  # the default
+
+
+def test_what_is_said_twice_or_undoes_the_model_is_refused(tmp_path):
+    store = write_store(tmp_path / "a.zarr", ring_graph(20, 20), TokenSettings(1, 2, 1)).path
+    with pytest.raises(ConfigError, match=r"lr is given twice, by --lr and by --set lr=0.2"):
+        read_request({"store": store, "lr": 0.1}, None, ["lr=0.2"])
+    with pytest.raises(ConfigError, match=r"mpnn is the model with token_blocks = none, and --set model.token_blocks"):
+        read_request({"store": store, "model.name": "mpnn"}, None, ["model.token_blocks=between"])
+    file = tmp_path / "c.toml"
+    file.write_text("[model]\nnode_scan = true\n")
+    with pytest.raises(ConfigError, match=r"mpnn is the model with node_scan = False, and .*c.toml makes it True"):
+        read_request({"store": store, "model.name": "mpnn"}, file)
+    assert read_request({"store": store, "model.name": "MPNN"}).config.model.name == "mpnn"
 
 
 def test_unknown_names_are_told():

@@ -31,6 +31,7 @@ def model_store(
     orderings: tuple[str, ...] = (),
     seed: int = 0,
     block_size: int = 16,
+    dataset: str | None = None,
 ) -> TokenStore:
     """A finished store, with random numbers for encodings."""
     rng = np.random.default_rng(seed)
@@ -43,4 +44,6 @@ def model_store(
     if random_walk:
         arrays = {"values": rng.random((n, random_walk)).astype(np.float32)}
         encodings["random_walk"] = ({"k": random_walk, "mode": "exact"}, arrays)
-    return write_store(path, graph, settings, block_size=block_size, orderings=orderings, encodings=encodings)
+    return write_store(
+        path, graph, settings, block_size=block_size, orderings=orderings, encodings=encodings, dataset=dataset
+    )

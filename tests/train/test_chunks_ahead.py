@@ -8,15 +8,10 @@ import torch
 
 from gmn_pipeline import TokenSettings
 from gmn_pipeline.errors import ModelError
-from gmn_train import train as training
-from gmn_train.data.session import Session
 from gmn_train.data.token_chunks import LazyChunks
 from gmn_train.model import whole_inputs
-from gmn_train.settings.model_settings import ModelConfig
-from gmn_train.settings.train_config import TrainConfig
 from tests.stores import ring_graph, write_store
-
-SMALL = ModelConfig.preset("default", width=16, node_layers=2, states=4, dropout=0.1)
+from tests.train.small_runs import prepare, settings_for
 
 
 @pytest.mark.parametrize("order", [[0, 1, 2, 3, 0, 1, 2, 3], [2, 0, 3, 3, 1, 0]])
@@ -50,12 +45,11 @@ def test_reading_ahead_changes_no_bit_of_training(tmp_path: Path) -> None:
     store = write_store(tmp_path / "s.zarr", ring_graph(300, 300), TokenSettings(2, 2, 1))
     found = []
     for ahead in (True, False):
-        session = Session(TrainConfig(store=store.path, model=SMALL))
-        session.chunk_nodes = 70
-        model = training.make_model(session, torch.device("cpu"))
-        inputs = whole_inputs(session.source, epoch=0, chunk_nodes=70, keep_tokens=False)
+        training = prepare(settings_for(store))
+        model = training.model
+        inputs = whole_inputs(training.sampler.data.source, epoch=0, chunk_nodes=70, keep_tokens=False)
         assert isinstance(inputs.tokens, LazyChunks)
-        inputs = replace(inputs, tokens=LazyChunks(inputs.tokens.sizes, inputs.tokens._load, ahead=ahead))
+        inputs = replace(inputs, tokens=LazyChunks(inputs.tokens.sizes, inputs.tokens.load, ahead=ahead))
         torch.manual_seed(5)
         model.train()
         model(inputs).logits.square().sum().backward()

@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from gmn_pipeline import Graph, TokenSettings
 from gmn_pipeline.errors import ModelError
 from gmn_train.data.token_chunks import TokenChunk, move
-from gmn_train.model.encoders import ENCODERS, local, make_encoder, pooling, token_parts
+from gmn_train.model.encoders import local, make_encoder, pooling
 from gmn_train.model.encoders.rwf import level_features
 from gmn_train.model.layers.token_marks import TokenMarks, keep_mask
+from gmn_train.model.tables import ENCODERS
+from gmn_train.settings.model_settings import ModelConfig
 from tests import strategies
 from tests.reference import token_encoders as twin
 from tests.reference.tokens import sequence
@@ -55,7 +57,8 @@ def test_encoder_equals_its_slow_twin(name, graph, mMs, seed):
     tokens = TokenSettings(*mMs, seed=seed)
     h, edges = random_states(graph, seed)
     torch.manual_seed(seed)
-    encoder = make_encoder(name, WIDTH, layers=2, window=3, edge_features=edges is not None).double()
+    config = ModelConfig(encoder=name, width=WIDTH, encoder_layers=2, rwf_window=3)
+    encoder = make_encoder(config, edges is not None).double()
     with torch.no_grad():
         prepared = encoder.prepare(h, edges)
         ours = encoder(token_chunk(graph, tokens), *prepared)
@@ -146,7 +149,7 @@ def mean_encoding(edges: list[tuple[int, int]], walk_seed: int, roots: list[int]
     graph = Graph.from_edges(np.array(edges))
     chunk = token_chunk(graph, TokenSettings(6, 8, 24, walk="non-backtracking", seed=walk_seed))
     torch.manual_seed(0)
-    encoder = make_encoder("rwf", 16, window=6)
+    encoder = make_encoder(ModelConfig(encoder="rwf", width=16, rwf_window=6), edge_features=False)
     with torch.no_grad():
         tokens = encoder(chunk, *encoder.prepare(torch.ones(graph.num_nodes, 16), None))
     by_node = tokens.view(graph.num_nodes, -1, 16).mean(1)
@@ -242,9 +245,6 @@ def test_encoders_name_what_they_lack():
     for part in ("edges", "edge_ptr", "walks"):
         object.__setattr__(chunk, part, None)
     for name in ("local", "gatedgcn", "gine", "rwf"):
-        encoder = make_encoder(name, 4)
+        encoder = make_encoder(ModelConfig(encoder=name, width=4), edge_features=False)
         with pytest.raises(ModelError, match="edges"):
             encoder(chunk, *encoder.prepare(torch.zeros(5, 4), None))
-    with pytest.raises(ModelError, match="did you mean 'local'"):
-        make_encoder("locl", 4)
-    assert all(tuple(make_encoder(name, 4).parts) == tuple(token_parts(name)) for name in ENCODERS)

@@ -10,17 +10,17 @@ from sklearn.metrics import roc_auc_score
 from torch.nn.functional import cross_entropy
 
 from gmn_pipeline import Graph, Task, TokenSettings, TokenStore
-from gmn_pipeline.console.config import load_config
+from gmn_pipeline.console.config import Layer, load_config
 from gmn_pipeline.errors import ConfigError, ModelError
+from gmn_train.data.neighbourhood import Neighbourhood
+from gmn_train.data.node_order import NodeOrder
 from gmn_train.data.token_chunks import TokenChunk
 from gmn_train.model import GMN, InputSource, ModelConfig, ModelInputs, batch_inputs, whole_inputs
-from gmn_train.model.layers.branches import Neighbourhood
-from gmn_train.model.layers.node_layer import NodeOrder
 from tests.stores import ring_graph
 from tests.train.model_stores import model_store
 
 TOKENS = TokenSettings(2, 3, 2)
-SMALL = ModelConfig(width=16, states=4, node_layers=2)
+SMALL = ModelConfig(width=16, states=4, node_layers=2, feature_mask=0.0)
 DOCS = Path(__file__).parents[2] / "docs" / "model.md"
 
 
@@ -106,9 +106,9 @@ def test_the_literal_form_adds_messages_of_the_raw_input_to_the_last_scan(store)
     assert messages.abs().max() > 1e-3
 
 
-@pytest.mark.parametrize("preset", ["default", "paper"])
-def test_presets_overfit_a_small_graph(store, preset):
-    config = ModelConfig.preset(preset, width=24, states=4, dropout=0.0, token_dropout=0.0, feature_mask=0.0)
+@pytest.mark.parametrize("name", ["gmn", "gmn-paper"])
+def test_models_overfit_a_small_graph(store, name):
+    config = ModelConfig.of(name, width=24, states=4, dropout=0.0, token_dropout=0.0, feature_mask=0.0)
     source, model = make_model(store.view(), config.changed(node_layers=2, lap_signs="stored", repeats="stored"))
     y = torch.from_numpy(store.graph.y.copy())
     optimiser = torch.optim.AdamW(model.parameters(), lr=1e-2)
@@ -306,15 +306,19 @@ def test_bad_settings_are_refused(changes, message):
         SMALL.changed(**changes)
 
 
-def test_settings_load_from_flags_and_presets_differ():
-    loaded = load_config(ModelConfig, None, {"token_blocks": [1, 2], "node_layers": 3, "width": 32})
-    assert loaded.blocks_after == (1, 2)
-    assert load_config(ModelConfig, None, {"token_blocks": 4, "node_layers": 16}).blocks_after == (4, 8, 12)
-    assert load_config(ModelConfig, None, {"token_blocks": 4, "node_layers": 3}).blocks_after == ()
-    assert ModelConfig.preset("paper").reads_input_tokens
-    assert ModelConfig.preset("default", width=32).width == 32
-    with pytest.raises(ConfigError, match="no preset 'papr'; allowed: default, paper; did you mean 'paper'"):
-        ModelConfig.preset("papr")
+def test_settings_load_from_flags_and_models_differ():
+    def blocks_after(**flags):
+        return load_config(ModelConfig, Layer("flags", flags)).blocks_after
+
+    assert blocks_after(token_blocks=[1, 2], node_layers=3, width=32) == (1, 2)
+    assert blocks_after(token_blocks=4, node_layers=16) == (4, 8, 12)
+    assert blocks_after(token_blocks=4, node_layers=3) == ()
+    assert ModelConfig.of("gmn-paper").reads_input_tokens
+    assert ModelConfig.of("gmn", width=32).width == 32
+    with pytest.raises(ConfigError, match=r"no model 'gmn-papr'; allowed: gmn, .*; did you mean 'gmn-paper'"):
+        ModelConfig.of("gmn-papr")
+    with pytest.raises(ConfigError, match="mpnn is the model with token_blocks = none, and the call makes it between"):
+        ModelConfig.of("mpnn", token_blocks="between")
 
 
 def test_the_example_in_the_documentation_runs(store, monkeypatch):

@@ -10,22 +10,20 @@ import torch
 from gmn_pipeline import Graph, Task, TokenSettings
 from gmn_pipeline.counter_random import Purpose, child_keys, key_path
 from gmn_pipeline.errors import TrainError
-from gmn_train import train as training
-from gmn_train.data.session import Session
+from gmn_train.data.labelled import LabelledData
 from gmn_train.learning import link_ranking
 from gmn_train.learning.evaluation import evaluate_parts
 from gmn_train.learning.link_ranking import candidate_nodes, rank_parts
 from gmn_train.learning.predictions import predict_items
 from gmn_train.report import write_report
-from gmn_train.runs.display import Display
 from gmn_train.runs.export import evaluate_run, export_predictions
-from gmn_train.runs.folder import RunFolder
 from gmn_train.settings.model_settings import ModelConfig
-from gmn_train.settings.train_config import TrainConfig
+from gmn_train.settings.run_settings import TrainConfig
 from tests.reference.link_ranking import reciprocal_ranks
 from tests.stores import write_store
+from tests.train.small_runs import prepare, settings_for, train_in
 
-SMALL = ModelConfig.preset("default", width=16, node_layers=2, states=4, dropout=0.0, token_blocks="input")
+SMALL = ModelConfig(width=16, node_layers=2, states=4, dropout=0.0, token_blocks="input")
 MODES = ["full", "batch", "graphs"]
 
 
@@ -62,21 +60,15 @@ def link_graph(mode: str, metric: str = "mrr") -> Graph:
 
 def link_config(path: Path, mode: str, metric: str = "mrr") -> TrainConfig:
     store = write_store(path / f"{mode}-{metric}.zarr", link_graph(mode, metric), TokenSettings(2, 2, 1))
-    sizes = {"batch_nodes": 20, "batch_size": 2, "mode": "batch" if mode == "batch" else "auto"}
-    return TrainConfig(store=store.path, epochs=3, model=SMALL, checkpoint_seconds=0, **sizes)  # type: ignore[arg-type]
-
-
-def run(config: TrainConfig, path: Path) -> dict:
-    folder = RunFolder(path)
-    folder.create(config)
-    return training.train(config, folder, Display("nothing"))
+    sizes = {"batch_nodes": 20, "batch_size": 2, "mode": mode}
+    return settings_for(store, epochs=3, model=SMALL, checkpoint_seconds=0, **sizes)
 
 
 @pytest.mark.parametrize("metric", ["mrr", "roc_auc"])
 @pytest.mark.parametrize("mode", MODES)
 def test_from_store_to_report(mode: str, metric: str, tmp_path: Path) -> None:
     config = link_config(tmp_path, mode, metric)
-    summary = run(config, tmp_path / "run")
+    summary = train_in(config, tmp_path / "run")
     assert summary["mode"] == mode
     found = evaluate_run(tmp_path / "run", None)
     assert found["val"] == pytest.approx(summary["val"], abs=1e-6)
@@ -95,19 +87,19 @@ def test_from_store_to_report(mode: str, metric: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_it_learns_which_nodes_go_together(mode: str, tmp_path: Path) -> None:
     config = replace(link_config(tmp_path, mode, "roc_auc"), epochs=25, lr=0.01, warmup=2, eval_every=5)
-    assert run(config, tmp_path / "run")["test"] > 0.8
+    assert train_in(config, tmp_path / "run")["test"] > 0.8
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_steps_hold_both_ends_and_every_pair_once(mode: str, tmp_path: Path) -> None:
-    session = Session(link_config(tmp_path, mode))
-    pairs, y = session.graph.pairs, session.graph.y
+    sampler = prepare(link_config(tmp_path, mode)).sampler
+    pairs, y, train = sampler.data.graph.pairs, sampler.data.graph.y, sampler.data.items["train"]
     assert pairs is not None
     assert y is not None
-    for steps, wanted in ((session.training_steps(0), session.items["train"]), (session.evaluation_steps(), None)):
+    for steps, wanted in ((sampler.training_steps(0), train), (sampler.evaluation_steps(), None)):
         seen = []
         for step in steps:
-            loaded = session.load(step, 0)
+            loaded = sampler.load(step, 0)
             ids = loaded.inputs.node_ids[: loaded.inputs.targets].numpy()
             assert loaded.inputs.pairs is not None
             np.testing.assert_array_equal(ids[loaded.inputs.pairs.numpy()], pairs[loaded.items])
@@ -127,9 +119,9 @@ def test_ranks_equal_those_of_the_definition(mode: str, tmp_path: Path, monkeypa
     monkeypatch.setattr(
         link_ranking.NodeStates, "score", lambda _states, _model, pairs: (pairs[:, 0] * 7 + pairs[:, 1] * 13) % 11 * 1.0
     )
-    session = Session(link_config(tmp_path, mode))
-    model = training.make_model(session, torch.device("cpu"))
-    graph, borders = session.graph, session.source.graph_ptr
+    training = prepare(link_config(tmp_path, mode))
+    data = training.sampler.data
+    graph, borders = data.graph, data.source.graph_ptr
 
     def candidates(item: int) -> range:
         assert graph.pairs is not None
@@ -139,36 +131,38 @@ def test_ranks_equal_those_of_the_definition(mode: str, tmp_path: Path, monkeypa
     def score(u: int, v: int) -> float:
         return (u * 7 + v * 13) % 11
 
-    expected = {p: np.mean(reciprocal_ranks(graph, session.items[p], score, candidates)) for p in ("val", "test")}
-    assert rank_parts(session, model, ("val", "test")) == pytest.approx(expected, rel=1e-12)
+    expected = {p: np.mean(reciprocal_ranks(graph, data.items[p], score, candidates)) for p in ("val", "test")}
+    found = rank_parts(training.sampler, training.model, training.compute, ("val", "test"))
+    assert found == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("mode", ["full", "graphs"])
 def test_candidates_are_scored_as_pairs_are(mode: str, tmp_path: Path) -> None:
     """Averaged over two draws of repeats, as predictions are."""
-    session = Session(replace(link_config(tmp_path, mode), eval_draws=2))
-    model = training.make_model(session, torch.device("cpu"))
-    items, scores, _ = predict_items(session, model, session.evaluation_steps())
-    assert session.graph.pairs is not None
+    training = prepare(replace(link_config(tmp_path, mode), eval_draws=2))
+    parts = training.sampler, training.model, training.compute
+    graph = training.sampler.data.graph
+    items, scores, _ = predict_items(*parts, training.sampler.evaluation_steps())
+    assert graph.pairs is not None
     with torch.inference_mode():
-        for states in link_ranking.node_states(session, model, np.arange(session.graph.num_items)):
-            here = np.isin(session.graph.pairs[items, 0], states.ids)
-            found = states.score(model, session.graph.pairs[items[here]])
+        for states in link_ranking.node_states(*parts, np.arange(graph.num_items)):
+            here = np.isin(graph.pairs[items, 0], states.ids)
+            found = states.score(training.model, graph.pairs[items[here]])
             np.testing.assert_allclose(found, scores[here, 0], rtol=1e-4, atol=1e-6)
 
 
 def test_equal_scores_share_the_mean_rank(tmp_path: Path) -> None:
-    session = Session(link_config(tmp_path, "full"))
-    model = training.make_model(session, torch.device("cpu"))
-    for parameter in model.head.parameters():
+    training = prepare(link_config(tmp_path, "full"))
+    data = training.sampler.data
+    for parameter in training.model.head.parameters():
         torch.nn.init.zeros_(parameter)
-    graph = session.graph
 
     def candidates(_: int) -> range:
         return range(60)
 
-    expected = np.mean(reciprocal_ranks(graph, session.items["val"], lambda *_: 0.0, candidates))
-    assert evaluate_parts(session, model, ("val",))["val"] == pytest.approx(expected)
+    expected = np.mean(reciprocal_ranks(data.graph, data.items["val"], lambda *_: 0.0, candidates))
+    found = evaluate_parts(training.sampler, training.model, training.compute, ("val",))
+    assert found["val"] == pytest.approx(expected)
 
 
 def test_of_large_graphs_candidates_are_drawn(monkeypatch) -> None:
@@ -184,11 +178,11 @@ def test_of_large_graphs_candidates_are_drawn(monkeypatch) -> None:
 
 
 def test_a_part_without_positives_has_no_rank(tmp_path: Path) -> None:
-    session = Session(link_config(tmp_path, "full"))
-    assert session.graph.y is not None
-    session.items["val"] = np.flatnonzero(session.graph.y == 0)
-    model = training.make_model(session, torch.device("cpu"))
-    assert np.isnan(rank_parts(session, model, ("val",))["val"])
+    training = prepare(link_config(tmp_path, "full"))
+    data = training.sampler.data
+    assert data.graph.y is not None
+    data.items["val"] = np.flatnonzero(data.graph.y == 0)
+    assert np.isnan(rank_parts(training.sampler, training.model, training.compute, ("val",))["val"])
 
 
 def test_mrr_of_nodes_is_refused(tmp_path: Path) -> None:
@@ -197,4 +191,4 @@ def test_mrr_of_nodes_is_refused(tmp_path: Path) -> None:
     )
     store = write_store(tmp_path / "s.zarr", graph, TokenSettings(1, 1, 1))
     with pytest.raises(TrainError, match="ranks links alone"):
-        Session(TrainConfig(store=store.path))
+        LabelledData.open(store, settings_for(store))

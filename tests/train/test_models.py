@@ -5,17 +5,14 @@ import pytest
 import torch
 
 from gmn_pipeline import Graph, Task, TokenSettings
-from gmn_pipeline.errors import ConfigError, ModelError
+from gmn_pipeline.errors import ConfigError
 from gmn_train.model import Baseline, InputSource, ModelConfig, make_graph_model, whole_inputs
-from gmn_train.runs.display import Display
-from gmn_train.runs.folder import RunFolder
-from gmn_train.settings.models import MODELS, model_changes
-from gmn_train.settings.train_config import TrainConfig
-from gmn_train.train import train
+from gmn_train.model.tables import MODELS
 from tests.stores import ring_graph
 from tests.train.model_stores import model_store
+from tests.train.small_runs import last_weights, prepare, settings_for, train_in
 
-SMALL = {"width": 16, "states": 4, "node_layers": 2}
+SMALL = {"width": 16, "states": 4, "node_layers": 2, "feature_mask": 0.0}
 BASELINES = ("mlp", "gcn", "gatedgcn", "gin", "gps", "gps-performer")
 
 
@@ -31,7 +28,7 @@ def two_graphs(edges_of_second: list[list[int]]) -> Graph:
 
 def logits(path, graph, name, **changes):
     """Evaluation logits of a freshly drawn model."""
-    config = ModelConfig(**{**SMALL, "log_degree": False, **model_changes(name), **changes})
+    config = ModelConfig.of(name, **{**SMALL, "log_degree": False, **changes})
     source = InputSource(model_store(path, graph, TokenSettings(1, 2, 1)).view(), config)
     torch.manual_seed(0)
     model = make_graph_model(config, source.facts).eval()
@@ -48,24 +45,15 @@ def store(tmp_path_factory):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model_trains_and_all_its_weights_move(store, tmp_path, name):
-    config = TrainConfig(store=store, epochs=3, model=ModelConfig(**{**SMALL, **model_changes(name)}))
-    folder = RunFolder(tmp_path / "run")
-    folder.create(config)
-    summary = train(config, folder, Display("nothing"))
-    assert np.isfinite(summary["test"])
-    before = dict(open_model(config).named_parameters())
-    after = folder.load_last()["model"]
+    config = settings_for(store, epochs=3, model=ModelConfig.of(name, **SMALL))
+    summary = train_in(config, tmp_path / "run")
+    assert summary["model"] == name
+    before = dict(prepare(config).model.named_parameters())
+    after = last_weights(config, tmp_path / "run")
     still = [key for key, value in before.items() if torch.equal(value, after[key])]
     # Read at its own position, the last, a node's backward scan has one step: no state to decay yet.
     still = [key for key in still if not ("block" in key and key.endswith("backward_branch.A_log"))]
     assert not still, f"{name}: no gradient reaches {still}"
-
-
-def open_model(config):
-    from gmn_train.data.session import Session
-    from gmn_train.train import make_model
-
-    return make_model(Session(config), torch.device("cpu"))
 
 
 @pytest.mark.parametrize("name", BASELINES)
@@ -86,7 +74,7 @@ def test_gps_sees_beyond_its_messages(tmp_path):
         graph.indptr, graph.indices, x=far, graph_ptr=graph.graph_ptr, y=graph.y, splits=graph.splits, task=graph.task
     )
     for name, sees in (("gps", True), ("gcn", False)):
-        config = ModelConfig(**{**SMALL, "node_layers": 1, "log_degree": False, **model_changes(name)})
+        config = ModelConfig.of(name, **{**SMALL, "node_layers": 1, "log_degree": False})
         states = []
         for number, g in enumerate((graph, changed)):
             source = InputSource(
@@ -99,11 +87,10 @@ def test_gps_sees_beyond_its_messages(tmp_path):
         assert torch.equal(states[0][0], states[1][0]) != sees
 
 
-def test_mistakes_are_named(store):
+def test_mistakes_are_named():
     with pytest.raises(ConfigError, match="did you mean 'gatedgcn'"):
-        model_changes("gatedgnc")
+        ModelConfig.of("gatedgnc")
     with pytest.raises(ConfigError, match="token_layers is 0"):
         ModelConfig(token_layers=0)
-    config = TrainConfig(store=store, model=ModelConfig(architecture="gps", width=18))
-    with pytest.raises(ModelError, match="do not divide width 18"):
-        open_model(config)
+    with pytest.raises(ConfigError, match="do not divide width 18"):
+        ModelConfig.of("gps", width=18)

@@ -8,16 +8,19 @@ import pytest
 import torch
 
 from gmn_pipeline import TokenSettings
-from gmn_train import train as training
-from gmn_train.learning import precision
-from gmn_train.machine import probes
+from gmn_pipeline.errors import TrainError
+from gmn_train.machine import compute, probes
+from gmn_train.machine.compute import Compute, choose_precision
 from gmn_train.model import GMN, InputSource, ModelConfig, whole_inputs
 from gmn_train.runs.display import Display
-from gmn_train.runs.export import evaluate_run
+from gmn_train.runs.export import evaluate_run, open_best
 from gmn_train.runs.folder import RunFolder
-from gmn_train.settings.train_config import TrainConfig
+from gmn_train.runs.start import start_runs
+from gmn_train.runs.watcher import Watcher
+from gmn_train.settings.run_settings import TrainConfig
 from tests.stores import ring_graph, write_store
 from tests.train.model_stores import model_store
+from tests.train.small_runs import settings_for
 
 CPU = torch.device("cpu")
 DIES = "import os, signal; os.kill(os.getpid(), signal.SIGILL)  # {threads} {width} {device}"
@@ -27,38 +30,40 @@ FASTER, SLOWER = PRINTS.format(first=0.004, second=0.002), PRINTS.format(first=0
 
 @pytest.fixture(autouse=True)
 def _no_earlier_probe() -> Iterator[None]:
-    precision._probe_once.cache_clear()
+    compute._probe_once.cache_clear()
     yield
-    precision._probe_once.cache_clear()
+    compute._probe_once.cache_clear()
 
 
 @pytest.fixture
 def config(tmp_path: Path) -> TrainConfig:
     store = write_store(tmp_path / "ring.zarr", ring_graph(60, 60), TokenSettings(2, 3, 2))
-    model = ModelConfig.preset("default", width=16, node_layers=2, states=4, dropout=0.1)
-    return TrainConfig(store=store.path, epochs=4, model=model, checkpoint_seconds=0)
+    return settings_for(store, epochs=4, checkpoint_seconds=0)
 
 
-def train(config: TrainConfig, path: Path, display: Display | None = None) -> dict:
-    folder = RunFolder(path)
-    folder.create(config)
-    return training.train(config, folder, display or Display("nothing"))
+def train(config: TrainConfig, path: Path, watcher: Watcher | None = None) -> dict:
+    return start_runs(config, watcher or Watcher(), run_dir=path)[0].summary
 
 
-@pytest.mark.parametrize("asked", ["auto", "bf16"])
 @pytest.mark.parametrize(
-    ("probe", "used", "line"),
+    ("asked", "probe", "used", "line"),
     [
-        (DIES, "float32", "float32 is used, not bf16: it dies with SIGILL"),
-        (SLOWER, "float32", "float32 is used, not bf16: it is slower here, 4.0 ms against 2.0 ms for one layer"),
-        ("raise SystemExit('no such type')  # {threads}", "float32", "float32 is used, not bf16: no such type"),
-        (FASTER, "bf16", None),
+        ("bf16", DIES, "float32", "float32 is used, not bf16: it dies with SIGILL"),
+        (
+            "auto",
+            SLOWER,
+            "float32",
+            "float32 is used, not bf16: it is slower here, 4.0 ms against 2.0 ms for one layer",
+        ),
+        ("bf16", SLOWER, "bf16", None),
+        ("auto", "raise SystemExit('no such type')  # {threads}", "float32", "float32 is used, not bf16: no such type"),
+        ("auto", FASTER, "bf16", None),
     ],
 )
 def test_the_probe_decides(asked, probe: str, used: str, line: str | None, config, monkeypatch) -> None:
     monkeypatch.setattr(probes, "BF16_PROBE", probe)
     said: list[str] = []
-    assert precision.choose_precision(replace(config, precision=asked), CPU, said.append) == used
+    assert choose_precision(replace(config, precision=asked), CPU, said.append) == used
     assert said == ([] if line is None else [line])
 
 
@@ -70,18 +75,22 @@ def test_a_dying_probe_is_told_and_recorded(config: TrainConfig, tmp_path: Path,
 
 
 def test_float32_asks_no_probe(config: TrainConfig, monkeypatch) -> None:
-    monkeypatch.setattr(precision, "probe_bf16", None)
-    assert precision.choose_precision(config, CPU, print) == "float32"
+    monkeypatch.setattr(compute, "probe_bf16", None)
+    assert choose_precision(config, CPU, print) == "float32"
 
 
-def test_a_run_goes_on_as_it_began(config: TrainConfig, monkeypatch) -> None:
-    asked = replace(config, precision="auto")
+def test_a_run_goes_on_as_it_began(config: TrainConfig, tmp_path: Path, monkeypatch) -> None:
+    """What `auto` chose stands in the run's settings; a machine that cannot do it says so."""
+    monkeypatch.setattr(probes, "BF16_PROBE", FASTER)
+    train(replace(config, precision="auto", epochs=1), tmp_path / "run")
+    assert RunFolder(tmp_path / "run").config().precision == "bf16"
+    compute._probe_once.cache_clear()
     monkeypatch.setattr(probes, "BF16_PROBE", SLOWER)
-    assert precision.choose_precision(asked, CPU, print, recorded="bf16") == "bf16"
-    assert precision.choose_precision(asked, CPU, print, recorded="float32") == "float32"
-    precision._probe_once.cache_clear()
+    assert open_best(tmp_path / "run").compute.precision == "bf16"
+    compute._probe_once.cache_clear()
     monkeypatch.setattr(probes, "BF16_PROBE", DIES)
-    assert precision.choose_precision(asked, CPU, print, recorded="bf16") == "float32"
+    with pytest.raises(TrainError, match="computes in bf16, which does not work on this machine"):
+        open_best(tmp_path / "run")
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +131,7 @@ def test_metrics_are_near_those_of_float32(config: TrainConfig, tmp_path: Path, 
 def test_every_part_of_the_model_works_in_bf16(tmp_path: Path, change: dict) -> None:
     """Near float32's results and gradients, in one pass and by chunks; states and predictions stay float32."""
     store = model_store(tmp_path / "s.zarr", ring_graph(60, 60, edge_features=True), TokenSettings(2, 2, 1))
-    config = ModelConfig.preset("default", width=16, node_layers=2, states=4, **change)
+    config = ModelConfig(**{"width": 16, "node_layers": 2, "states": 4, **change})
     source = InputSource(store.view(), config)
     torch.manual_seed(0)
     model = GMN(config, source.facts)
@@ -131,7 +140,7 @@ def test_every_part_of_the_model_works_in_bf16(tmp_path: Path, change: dict) -> 
         inputs = whole_inputs(source, epoch=0, chunk_nodes=chunk)
         model.zero_grad()
         torch.manual_seed(1)
-        with precision.computing_in(used, CPU):  # type: ignore[arg-type]
+        with Compute(CPU, used).autocast():  # type: ignore[arg-type]
             outputs = model(inputs)
         assert outputs.logits.dtype == outputs.embeddings.dtype == torch.float32
         outputs.logits.square().mean().backward()

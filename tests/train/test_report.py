@@ -12,21 +12,19 @@ import numpy as np
 import pytest
 
 from gmn_pipeline import Graph, Task, TokenSettings
-from gmn_pipeline.errors import TrainError
+from gmn_pipeline.errors import TrainError, WriteError
 from gmn_train.learning.metrics import evaluate_metric
 from gmn_train.report import write_report
 from gmn_train.report.comparison import group_runs
 from gmn_train.report.evidence import Evidence, scan_names
 from gmn_train.report.facts import curve, find_runs, read_run, short_names, thin_points
 from gmn_train.report.task_figures import label_precisions, task_figures
-from gmn_train.runs.display import Display
 from gmn_train.runs.folder import RunFolder
 from gmn_train.settings.model_settings import ModelConfig
-from gmn_train.settings.train_config import TrainConfig
-from gmn_train.train import train
 from tests.stores import write_store
+from tests.train.small_runs import settings_for, train_in
 
-SMALL = ModelConfig.preset("default", width=8, node_layers=2, states=2)
+SMALL = ModelConfig(width=8, node_layers=2, states=2)
 VOID = {"meta", "br", "img"}
 
 
@@ -54,15 +52,13 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the store and finished runs: two seeds with tokens, one without."""
     root = tmp_path_factory.mktemp("runs")
     store = write_store(root / "grid.zarr", grid_graph(), TokenSettings(2, 2, 1), block_size=128)
-    config = TrainConfig(store=store.path, epochs=3, model=SMALL)
+    config = settings_for(store, epochs=3, model=SMALL)
     for name, one in (
         ("full/seed0-split0", config),
         ("full/seed1-split1", replace(config, seed=1, split=1)),
-        ("plain/seed0-split0", replace(config, model=SMALL.changed(token_blocks="none"))),
+        ("plain/seed0-split0", replace(config, model=config.model.changed(token_blocks="none"))),
     ):
-        folder = RunFolder(root / name)
-        folder.create(one)
-        train(one, folder, Display("nothing"))
+        train_in(one, root / name)
     return root
 
 
@@ -212,7 +208,7 @@ def test_mistakes_are_one_clear_line(own_run: Path, spoil: Callable[[Path], None
 
 def test_unwritable_page(own_run: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(TrainError, match=r"cannot write .* choose another --out"):
+    with pytest.raises(WriteError, match=r"cannot write .* choose another place"):
         write_report([own_run], tmp_path / "file" / "page.html")
 
 
@@ -262,7 +258,7 @@ def test_figures_of_every_kind_of_task() -> None:
 
 def test_scans_are_named_in_the_order_of_their_deltas() -> None:
     assert scan_names(ModelConfig(node_layers=3)) == ["after layer 1", "after layer 2"]
-    assert scan_names(ModelConfig.preset("paper")) == ["input, scan 1", "input, scan 2"]
+    assert scan_names(ModelConfig.of("gmn-paper")) == ["input, scan 1", "input, scan 2"]
 
 
 def test_names_tell_runs_apart() -> None:

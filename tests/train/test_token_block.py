@@ -6,9 +6,11 @@ import torch
 
 from gmn_pipeline import TokenSettings
 from gmn_train.data.token_chunks import TokenChunk
-from gmn_train.model.encoders import ENCODERS, make_encoder
+from gmn_train.model.encoders import make_encoder
 from gmn_train.model.layers.bimamba import BiMamba
 from gmn_train.model.layers.token_block import TokenBlock, position_deltas
+from gmn_train.model.tables import ENCODERS
+from gmn_train.settings.model_settings import ModelConfig
 from tests.stores import ring_graph
 from tests.train.model_stores import model_store
 
@@ -34,7 +36,7 @@ def chunks_of(view, step=None, repeats=None):
 
 def make_block(encoder="local", layers=2, dropout=0.0, **options):
     torch.manual_seed(0)
-    body = make_encoder(encoder, WIDTH, window=3, edge_features=True)
+    body = make_encoder(ModelConfig(encoder=encoder, width=WIDTH, rwf_window=3), edge_features=True)
     scans = [BiMamba(WIDTH, states=4, expand=1) for _ in range(layers)]
     return TokenBlock(body, scans, TOKENS, width=WIDTH, dropout=dropout, **options).double()
 

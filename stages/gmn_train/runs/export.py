@@ -43,7 +43,9 @@ def open_best(run: Path, store: Path | None = None, *, need_labels: bool = True)
         opened = open_store(config)
     else:
         opened = TokenStore.open(store)
-        config = replace(config, store=store, fingerprint=opened.fingerprint)
+        one_graph = "full" if config.mode == "graphs" else config.mode
+        mode = "graphs" if opened.manifest.graph.many else one_graph
+        config = replace(config, store=store, fingerprint=opened.fingerprint, mode=mode)
     compute = Compute.of(config)
     if compute.precision != config.precision:
         raise TrainError(f"{run} computes in {config.precision}, which does not work on this machine")
