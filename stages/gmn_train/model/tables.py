@@ -168,8 +168,8 @@ MODELS = Table(
         _gmn("gmn", "Graph Mamba: tokens, scans and message passing"),
         _gmn(
             "gmn-paper", "Graph Mamba as the paper writes it: tokens and message passing once, on the input",
-            {"token_blocks": "input", "mpnn_form": "literal", "node_scan": True, "shared_A": True, "residual": "identity",
-             "norm": "none", "log_degree": False},
+            {"token_blocks": "input", "mpnn_form": "literal", "node_scan": True, "shared_A": True,
+             "residual": "identity", "norm": "none", "log_degree": False},
             {"encoder": "gatedgcn", "token_layers": 2, "node_layers": 2, "expand": 2.0, "mpnn": "gatedgcn",
              "token_dropout": 0.0, "feature_mask": 0.0},
         ),
