@@ -13,12 +13,16 @@ import xxhash
 
 from gmn_pipeline.errors import StoreCorruptError, StoreError
 from gmn_pipeline.graph import Graph
+from gmn_pipeline.store.digests import FACTS
+from gmn_pipeline.store.digests import digest_of as digest_of
 from gmn_pipeline.store.token_settings import Codec, TokenSettings
 from gmn_pipeline.task import Task
 
 FORMAT = 1
-ATTRIBUTE = "gmn"
+ATTRIBUTE = FACTS
 CHECKSUM_ATTRIBUTE = "gmn_checksum"
+MOST = 1 << 48
+"""No count of a store is larger."""
 
 Scalar = str | int | float | bool | None
 _STRICT = {"extra": "forbid"}
@@ -145,13 +149,20 @@ class Manifest:
             raise StoreCorruptError(
                 f"{where}/zarr.json: the fingerprint does not match the manifest; rebuild the store"
             )
+        manifest._check_counts(where)
         return manifest
 
-
-def digest_of(value: Any) -> str:
-    """Digest of a JSON value, independent of key order and white space."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
-    return xxhash.xxh3_128_hexdigest(text.encode())
+    def _check_counts(self, where: str) -> None:
+        """Refuse counts that no store can have, before anything is sized by them."""
+        counts = {**vars(self.graph), **vars(self)}
+        for name, count in counts.items():
+            if type(count) is int and not 0 <= count <= MOST:
+                raise StoreCorruptError(f"{where}/zarr.json: {name} is {count}; restore or rebuild the store")
+        if self.blocks > self.graph.nodes or self.block_size < 1:
+            raise StoreCorruptError(
+                f"{where}/zarr.json: {self.blocks:,} blocks of {self.block_size:,} nodes cannot hold "
+                f"{self.graph.nodes:,} nodes; restore or rebuild the store"
+            )
 
 
 def graph_fingerprint(graph: Graph) -> str:

@@ -97,7 +97,7 @@ def _search_beside(plan: Plan) -> tuple[Path, Manifest] | None:
 
 
 def _complete_manifest(path: Path) -> Manifest | None:
-    from gmn_pipeline.store.writer import manifest_at
+    from gmn_pipeline.store.manifest_file import manifest_at
 
     manifest = manifest_at(path)
     return manifest if manifest is not None and manifest.state == "complete" else None

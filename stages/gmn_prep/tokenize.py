@@ -16,7 +16,7 @@ from gmn_prep.tokenize_settings import TokenizeConfig
 
 if TYPE_CHECKING:
     from gmn_pipeline.graph import Graph
-    from gmn_pipeline.store.writer import StoreWriter, TokenBlock
+    from gmn_pipeline.store.writer import BlockArrays, StoreWriter
     from gmn_prep.estimate import Estimate
     from gmn_prep.tokens.tokenizer import Tokenizer
 
@@ -158,7 +158,7 @@ def _write_tokens(writer: "StoreWriter", tokenizer: "Tokenizer", threads: int, p
         progress.phase("walks", total, "nodes") as walked,
     ):
 
-        def write(number: int, block: "TokenBlock") -> None:
+        def write(number: int, block: "BlockArrays") -> None:
             writer.write_block(number, block)
             wrote(1)
 
