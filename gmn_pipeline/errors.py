@@ -58,6 +58,10 @@ class TrainError(GmnError):
     """Training cannot start or go on."""
 
 
+class WriteError(GmnError):
+    """A file that the user asked for cannot be written."""
+
+
 def nearest(name: str, allowed: list[str] | tuple[str, ...]) -> str:
     """Return `"; did you mean 'X'?"` for a mistyped name, or an empty string where nothing is near."""
     near = get_close_matches(name, allowed, n=1, cutoff=0.5)

@@ -4,7 +4,7 @@ An entry says what the part is and where its code lies; the code is imported whe
 nothing to import, and names are checked before torch or Numba are loaded.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import Any, Protocol, TypeVar
 
@@ -55,7 +55,9 @@ class Table(Mapping[str, Entry]):
         return len(self._entries)
 
 
-def load_code(place: str) -> Any:
-    """What `package.module:name` names, imported now."""
+def load_code(place: str | Callable[..., Any]) -> Any:
+    """What `package.module:name` names, imported now; a function is given back as it is."""
+    if not isinstance(place, str):
+        return place
     module, _, name = place.partition(":")
     return getattr(import_module(module), name)

@@ -7,13 +7,13 @@ import inspect
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 
-from gmn_pipeline.console.config import flag_name, load_config
+from gmn_pipeline.console.config import flag_name
 from gmn_pipeline.errors import GmnError
 
 INTERRUPTED = 130
@@ -80,14 +80,14 @@ def _is_usage_error(error: Exception) -> bool:
     return callable(getattr(error, "show", None)) and hasattr(error, "exit_code")
 
 
-def takes_config(config_class: type, *, built: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Turn `command(config, *, extra options)` into a command with one option per field of `config_class`.
+def takes_config(config_class: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Turn `command((file, flags), *, extra options)` into a command with one option per field of `config_class`.
 
-    Options not given fall back to `--config FILE`, then to the defaults. A field of tuple type takes values separated
-    by commas. built: False hands the command (file, flags) instead of a config, where building one needs more.
+    file is that of `--config`; flags holds the options given, by field. A field of tuple type takes values separated by
+    commas.
     """
     hints = get_type_hints(config_class)
-    items = {f.name: f for f in fields(config_class)}
+    items = {f.name: f for f in fields(config_class) if f.metadata["flag"] != "" and not is_dataclass(hints[f.name])}
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
@@ -96,7 +96,7 @@ def takes_config(config_class: type, *, built: bool = True) -> Callable[[Callabl
             file = given.pop("config")
             extra = {p.name: given.pop(p.name) for p in own}
             flags = {name: _parse(hints[name], value) for name, value in given.items() if value is not None}
-            return command(load_config(config_class, file, flags) if built else (file, flags), **extra)
+            return command((file, flags), **extra)
 
         file_option = typer.Option("--config", help="TOML file with any of these settings; flags win.", metavar="PATH")
         parameters = [_option(item, hints[name]) for name, item in items.items()]

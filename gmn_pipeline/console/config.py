@@ -1,16 +1,18 @@
-"""Settings as frozen dataclasses, filled from defaults < recipe or preset < TOML file < command-line flags.
+"""Settings as frozen dataclasses, filled layer by layer: defaults < recipe < model < TOML file < command line.
 
-Each field is declared and documented once, with `setting(...)`; `--help`, the TOML check and the error messages all
-read that declaration. Dataclasses may nest: a nested one is a table in TOML and `table.key` in flags.
+Each field is declared and documented once, with `setting(...)`. `--help`, the TOML check, error messages and the
+identity of a run all read that declaration. Dataclasses may nest: a nested one is a table in TOML and `table.key` on
+the command line.
 """
 
 import tomllib
-from collections.abc import Mapping
-from dataclasses import MISSING, Field, field, fields, is_dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from gmn_pipeline.errors import ConfigError, nearest
+from gmn_pipeline.tables import Table
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -18,40 +20,63 @@ if TYPE_CHECKING:
 Config = TypeVar("Config")
 
 
-def setting(default: Any = MISSING, *, help: str, group: str = "Settings", flag: str | None = None) -> Any:
+def setting(
+    default: Any = MISSING,
+    *,
+    help: str,
+    group: str = "Settings",
+    flag: str | None = None,
+    affects_result: bool = True,
+    names: Table[Any] | None = None,
+    also: tuple[str, ...] = (),
+) -> Any:
     """A field of a config class. Without a default it must be given.
 
-    group: the heading it stands under in `--help`. flag: its name on the command line, if not the field's.
+    Args:
+        help: one line for `--help`.
+        group: the heading it stands under in `--help`.
+        flag: its name on the command line, if not the field's.
+        affects_result: False for what changes speed or place only; it is no part of a run's identity.
+        names: the table whose names it takes.
+        also: further words it takes.
     """
-    metadata = {"help": help, "group": group, "flag": flag}
-    if is_dataclass(default) or isinstance(default, dict | list):
-        return field(default_factory=lambda: default, metadata=metadata)
+    metadata = {
+        "help": help, "group": group, "flag": flag, "affects_result": affects_result, "names": names, "also": also,
+    }  # fmt: skip
+    if isinstance(default, type):
+        return field(default_factory=default, metadata=metadata)
     return field(default=default, metadata=metadata)
 
 
 def flag_name(item: "Field[Any]") -> str:
-    """The option a field has on the command line, `--like-this` unless it was given another."""
+    """The option of a field on the command line: `--like-this`, unless it has another."""
     return item.metadata.get("flag") or "--" + item.name.replace("_", "-")
 
 
-def load_config(
-    cls: type[Config],
-    file: Path | None = None,
-    flags: Mapping[str, Any] | None = None,
-    base: Mapping[str, Any] | None = None,
-) -> Config:
-    """Fill `cls` from its defaults, then `base`, then `file`, then `flags` (by field name, dotted for nested ones).
+@dataclass(frozen=True)
+class Layer:
+    """Values from one source: a nested table, or dotted keys."""
 
-    Raises ConfigError for a file that cannot be read, an unknown key (naming the nearest), a value of the wrong type,
-    or a missing one.
+    source: str
+    values: Mapping[str, Any]
+
+
+def load_config(cls: type[Config], *layers: Layer) -> Config:
+    """Fill `cls` from its defaults and then from each layer; later layers win.
+
+    Raises ConfigError for an unknown key (naming the nearest), a value of the wrong type, or a missing one.
     """
-    told = read_toml(file) if file is not None else {}
-    _check_keys(cls, told, where=str(file))
-    values = merge_tables(base or {}, told)
-    for name, value in (flags or {}).items():
-        _put(values, name.split("."), value)
-    _check_keys(cls, values, where="the command line")
+    values: dict[str, Any] = {}
+    for layer in layers:
+        table = nest(layer.values)
+        _check_keys(cls, table, layer.source)
+        values = merge_tables(values, table)
     return _build(cls, values)
+
+
+def sources_of(*layers: Layer) -> dict[str, str]:
+    """By dotted key, the layer whose value counts."""
+    return {key: layer.source for layer in layers for key in flatten(nest(layer.values))}
 
 
 def read_toml(file: Path) -> dict[str, Any]:
@@ -75,12 +100,75 @@ def merge_tables(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str
     return merged
 
 
-def _put(values: dict[str, Any], path: list[str], value: Any) -> None:
-    for table in path[:-1]:
-        values = values.setdefault(table, {})
-        if not isinstance(values, dict):
-            raise ConfigError(f"'{'.'.join(path)}': '{table}' is a value, not a table")
-    values[path[-1]] = value
+def nest(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Dotted keys as nested tables."""
+    nested: dict[str, Any] = {}
+    for key, value in values.items():
+        *path, last = key.split(".")
+        table = nested
+        for part in path:
+            table = table.setdefault(part, {})
+            if not isinstance(table, dict):
+                raise ConfigError(f"'{key}': '{part}' is a value, not a table")
+        table[last] = merge_tables(table.get(last, {}), value) if isinstance(value, Mapping) else value
+    return nested
+
+
+def flatten(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested tables as dotted keys."""
+    flat: dict[str, Any] = {}
+    for key, value in table.items():
+        flat.update(flatten(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {prefix + key: value})
+    return flat
+
+
+def walk_fields(cls: type, prefix: str = "") -> Iterator[tuple[str, "Field[Any]"]]:
+    """(dotted key, field) of every setting, nested ones after the others."""
+    hints = get_type_hints(cls)
+    nested = [f for f in fields(cls) if is_dataclass(hints[f.name])]
+    yield from ((prefix + f.name, f) for f in fields(cls) if f not in nested)
+    for f in nested:
+        yield from walk_fields(hints[f.name], f"{prefix}{f.name}.")
+
+
+def as_table(config: Any) -> dict[str, Any]:
+    """The settings as TOML takes them: nested tables without None, paths as text."""
+    table: dict[str, Any] = {}
+    for f in fields(config):
+        value = getattr(config, f.name)
+        if is_dataclass(value):
+            table[f.name] = as_table(value)
+        elif value is not None:
+            table[f.name] = (
+                str(value) if isinstance(value, Path) else list(value) if isinstance(value, tuple) else value
+            )
+    return table
+
+
+def identity(config: Any, *, without: tuple[str, ...] = ()) -> dict[str, Any]:
+    """By dotted key, the settings that results depend on."""
+    flat = flatten(as_table(config))
+    kept = [key for key, f in walk_fields(type(config)) if f.metadata["affects_result"] and key not in without]
+    return {key: flat[key] for key in kept if key in flat}
+
+
+def check_words(config: Any) -> None:
+    """ConfigError where a field holds a word that its annotation or its table of names does not allow."""
+    for name, hint in get_type_hints(type(config)).items():
+        value = getattr(config, name)
+        allowed = allowed_words(type(config), name, hint)
+        if allowed and isinstance(value, str) and value not in allowed:
+            raise ConfigError(f"{name} is '{value}'; allowed: {', '.join(allowed)}{nearest(value, allowed)}")
+
+
+def allowed_words(cls: type, name: str, hint: Any) -> list[str]:
+    """The words a field takes; empty where any text, or none, is allowed."""
+    metadata = next(f.metadata for f in fields(cls) if f.name == name)
+    words = [*(metadata.get("names") or ()), *metadata.get("also", ())]
+    for part in (hint, *get_args(hint)):
+        if get_origin(part) is Literal:
+            words += get_args(part)
+    return words
 
 
 def _check_keys(cls: type, values: Mapping[str, Any], where: str, prefix: str = "") -> None:
@@ -88,8 +176,12 @@ def _check_keys(cls: type, values: Mapping[str, Any], where: str, prefix: str = 
     known = [f.name for f in fields(cls)]
     for key, value in values.items():
         if key not in known:
-            raise ConfigError(f"unknown key '{prefix}{key}' in {where}{nearest(key, known)}; keys: {', '.join(known)}")
-        if is_dataclass(hints[key]) and isinstance(value, dict):
+            elsewhere = [dotted for dotted, f in walk_fields(cls) if f.name == key]
+            near = f"; did you mean '{elsewhere[0]}'?" if elsewhere else nearest(key, known)
+            raise ConfigError(f"unknown key '{prefix}{key}' in {where}{near}; keys: {', '.join(known)}")
+        if is_dataclass(hints[key]):
+            if not isinstance(value, Mapping):
+                raise ConfigError(f"'{prefix}{key}' in {where} is a table, not a value; set {prefix}{key}.NAME instead")
             _check_keys(hints[key], value, where, f"{prefix}{key}.")
 
 

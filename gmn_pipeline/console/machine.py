@@ -1,8 +1,14 @@
-"""How much memory this process has taken."""
+"""What this process has of the machine: cores and memory."""
 
+import os
 import resource
 import sys
 from pathlib import Path
+
+
+def usable_cores() -> int:
+    """Cores this process may run on, which in a container can be fewer than the machine's."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def peak_memory() -> int:

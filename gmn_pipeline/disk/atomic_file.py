@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
+from gmn_pipeline.errors import WriteError
+
 _HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
 
 
@@ -23,7 +25,7 @@ def write_aside(path: Path, *, folder: Path | None = None, keep: bool = False) -
         folder: where the free name lies, on the same disk; beside `path` if not given.
         keep: a folder that is already at `path` stays, and the new one is dropped.
     """
-    aside = (folder or path.parent) / f".{path.name}.{uuid4().hex}"
+    aside = (folder or path.parent) / f"{path.name}.{uuid4().hex}.part"
     aside.parent.mkdir(parents=True, exist_ok=True)
     try:
         yield aside
@@ -35,13 +37,26 @@ def write_aside(path: Path, *, folder: Path | None = None, keep: bool = False) -
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write or replace a file in one step."""
+    """Write or replace a file in one step. Raises OSError."""
     with write_aside(path) as aside:
         aside.write_bytes(content)
 
 
-def write_text(path: Path, text: str) -> None:
-    write_bytes(path, text.encode())
+@contextmanager
+def write_output(path: Path) -> Iterator[Path]:
+    """The same for a file that the user asked for: its folder is made, and WriteError says why it cannot be written."""
+    try:
+        with write_aside(path) as aside:
+            yield aside
+    except OSError as error:
+        raise WriteError(f"cannot write {path}: {error.strerror or error}; choose another place") from None
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Write a text file that the user asked for. Raises WriteError."""
+    with write_output(path) as aside:
+        aside.write_text(text, encoding="utf-8")
+    return path
 
 
 def exchange(one: Path, other: Path) -> None:
@@ -49,7 +64,7 @@ def exchange(one: Path, other: Path) -> None:
     rename = getattr(ctypes.CDLL(None), "renameat2", None)
     if rename is not None and rename(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0:
         return
-    spare = one.with_name(f".{one.name}.{uuid4().hex}")
+    spare = one.with_name(f"{one.name}.{uuid4().hex}.part")
     one.rename(spare)
     other.rename(one)
     spare.rename(other)

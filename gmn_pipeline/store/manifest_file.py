@@ -21,7 +21,7 @@ def open_storage(path: str | Path) -> Storage:
     return storage
 
 
-def read_manifest(storage: Storage, *, unfinished: bool = False) -> Manifest:
+def manifest_in(storage: Storage, *, unfinished: bool = False) -> Manifest:
     """The manifest; StoreUnfinishedError if the store is not complete, unless that is allowed."""
     manifest = Manifest.from_attributes(read_attributes(storage, ""), str(storage))
     if manifest.state != "complete" and not unfinished:
@@ -29,9 +29,14 @@ def read_manifest(storage: Storage, *, unfinished: bool = False) -> Manifest:
     return manifest
 
 
+def read_manifest(path: Path) -> Manifest:
+    """The manifest of a finished store. Raises StoreError, StoreUnfinishedError, StoreCorruptError."""
+    return manifest_in(open_storage(path))
+
+
 def manifest_at(path: Path) -> Manifest | None:
     """The manifest of the store at `path`, finished or not; None where there is none yet."""
-    return read_manifest(open_storage(path), unfinished=True) if (path / "zarr.json").exists() else None
+    return manifest_in(open_storage(path), unfinished=True) if (path / "zarr.json").exists() else None
 
 
 def collect_digests(storage: Storage, manifest: Manifest) -> tuple[dict[str, str], list[BlockFacts]]:

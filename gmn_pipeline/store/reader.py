@@ -13,7 +13,7 @@ from gmn_pipeline.store.block_cache import Block, BlockCache
 from gmn_pipeline.store.byte_check import ByteCheck, Check, check_group_bytes
 from gmn_pipeline.store.digests import digest_of, group_digest
 from gmn_pipeline.store.manifest import Manifest
-from gmn_pipeline.store.manifest_file import open_storage, read_manifest
+from gmn_pipeline.store.manifest_file import open_storage, manifest_in
 from gmn_pipeline.store.schema import BlockFacts, block_group, block_name, block_specs, fixed_groups
 from gmn_pipeline.store.storage import Storage
 from gmn_pipeline.store.token_settings import TokenSettings
@@ -60,7 +60,7 @@ class TokenStore:
             cache_bytes: decoded blocks of a zstd store to keep.
         """
         storage = open_storage(path)
-        store = cls(Path(path), storage, read_manifest(storage, unfinished=unfinished), resident_limit, cache_bytes)
+        store = cls(Path(path), storage, manifest_in(storage, unfinished=unfinished), resident_limit, cache_bytes)
         if store.is_complete:
             store._check_blocks_present()
             store.check_bytes(check)

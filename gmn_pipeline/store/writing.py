@@ -20,7 +20,7 @@ from gmn_pipeline.store.blocks import plan_blocks
 from gmn_pipeline.store.digests import FACTS
 from gmn_pipeline.store.group_writer import WIP, write_arrays, write_document
 from gmn_pipeline.store.manifest import GraphFacts, Manifest, Scalar
-from gmn_pipeline.store.manifest_file import collect_digests, manifest_at, open_storage, read_manifest
+from gmn_pipeline.store.manifest_file import collect_digests, manifest_at, open_storage, manifest_in
 from gmn_pipeline.store.schema import PARENTS, ArraySpec, BlockFacts, block_group, block_specs, fixed_groups
 from gmn_pipeline.store.storage import LocalFolder
 from gmn_pipeline.store.token_settings import Codec, TokenSettings
@@ -128,7 +128,7 @@ def write_group(
     """Write one of the groups that are not blocks (`graph`, `encodings/laplacian`, ...), unless it is there."""
     if has_group(path, group) and not replace:
         return
-    manifest = read_manifest(open_storage(path), unfinished=True)
+    manifest = manifest_in(open_storage(path), unfinished=True)
     groups = fixed_groups(manifest)
     if group not in groups:
         raise StoreError(f"'{group}' is not part of this store's plan; it has {', '.join(groups)}")
@@ -141,7 +141,7 @@ def write_block(path: Path, number: int, block: BlockArrays, *, replace: bool = 
     if has_group(path, block_group(number)) and not replace:
         return
     storage = LocalFolder(path)
-    manifest = read_manifest(storage, unfinished=True)
+    manifest = manifest_in(storage, unfinished=True)
     spec = fixed_groups(manifest)["tokens/index"]["block_ptr"]
     borders = open_array(storage, "tokens/index/block_ptr", spec, manifest.codec).values
     first, end = (int(v) for v in borders[number : number + 2])
@@ -156,7 +156,7 @@ def finalise_store(path: str | Path) -> Manifest:
     """Complete the manifest once every group and block is there; readers accept the store from then on."""
     path = Path(path)
     storage = open_storage(path)
-    manifest = read_manifest(storage, unfinished=True)
+    manifest = manifest_in(storage, unfinished=True)
     if manifest.state == "complete":
         return manifest
     missing = list(missing_groups(path, manifest))

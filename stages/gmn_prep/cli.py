@@ -26,7 +26,7 @@ StorePath = Annotated[Path, typer.Argument(metavar="STORE", help="A token store,
 
 
 @app.command()
-@takes_config(TokenizeConfig, built=False)
+@takes_config(TokenizeConfig)
 def tokenize(
     request: tuple[Path | None, dict[str, Any]],
     *,

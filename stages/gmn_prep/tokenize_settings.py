@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from gmn_pipeline.console.config import load_config, read_toml, setting
+from gmn_pipeline.console.config import Layer, load_config, read_toml, setting
 from gmn_pipeline.errors import ConfigError
 from gmn_pipeline.recipes import choose_recipe
 
@@ -86,6 +86,8 @@ class TokenizeConfig:
 
 def read_request(file: Path | None, flags: dict[str, Any], recipe: str | None) -> TokenizeConfig:
     """The settings of `gmn-prep tokenize`: defaults < the dataset's recipe, or the one asked for < TOML < flags."""
-    dataset = flags.get("dataset") or (read_toml(file).get("dataset") if file else None)
-    found = choose_recipe(recipe, None if dataset is None else str(dataset))
-    return load_config(TokenizeConfig, file, flags, found.tokenize if found else None)
+    table = read_toml(file) if file else {}
+    dataset = flags.get("dataset") or table.get("dataset")
+    chosen = choose_recipe(recipe, None if dataset is None else str(dataset))
+    layers = [Layer(f"recipe {chosen.name}", chosen.tokenize)] if chosen else []
+    return load_config(TokenizeConfig, *layers, Layer(str(file), table), Layer("the command line", flags))

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from gmn_pipeline.console.cli import make_app, run_app, takes_config
-from gmn_train.settings.run_settings import LoopConfig
+from gmn_train.settings.run_settings import TrainConfig
 
 app = make_app("Train Graph Mamba Networks from token stores.")
 
@@ -17,64 +17,69 @@ RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a ru
 Store = Annotated[Path | None, typer.Option(metavar="PATH", help="Another store of the same kind.")]
 
 
-def setting(help: str, metavar: str) -> typer.models.OptionInfo:
-    return typer.Option(help=help, metavar=metavar, show_default=False, rich_help_panel="Settings")
+ModelName = Annotated[
+    str | None,
+    typer.Option("--model", help="Model to train; `gmn-train models` lists them. [default: gmn]", metavar="NAME"),
+]
+Change = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="Any setting, such as lr=0.01 or model.width=96; `gmn-train settings` lists them. May be repeated.",
+        metavar="KEY=VALUE",
+    ),
+]
 
 
 @app.command()
-@takes_config(LoopConfig, built=False)
+@takes_config(TrainConfig)
 def run(
     request: tuple[Path | None, dict[str, Any]],
     *,
-    model: Annotated[
-        str | None, setting("gmn, a control, an ablation or a baseline; `gmn-train models` lists them.", "NAME")
+    model: ModelName = None,
+    change: Change = None,
+    seeds: Annotated[str | None, typer.Option(help="Several seeds, such as 0,1,2,3.", metavar="LIST")] = None,
+    splits: Annotated[str | None, typer.Option(help="Several splits, such as 0-9.", metavar="LIST")] = None,
+    run_dir: Annotated[
+        Path | None, typer.Option(help="Folder of the run. Default: data/runs/...", metavar="PATH")
     ] = None,
-    recipe: Annotated[
-        str | None, setting("Settings of a dataset's recipe; the store's own dataset unless given, or none.", "NAME")
-    ] = None,
-    preset: Annotated[str | None, setting("default | paper: the model's settings, without a recipe.", "NAME")] = None,
-    change: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            help="Any setting, such as lr=0.01 or model.width=96; `gmn-train settings` lists them. May be repeated.",
-            metavar="KEY=VALUE",
-            rich_help_panel="Settings",
-        ),
-    ] = None,
-    seeds: Annotated[str | None, setting("Several seeds, such as 0,1,2,3.", "LIST")] = None,
-    splits: Annotated[str | None, setting("Several splits, such as 0-9.", "LIST")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Start anew even if the run exists.")] = False,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Train a model from a store. A run that is finished is reported, one that was interrupted goes on."""
-    from gmn_train.runs.display import Display
-    from gmn_train.runs.outcome import report_runs
-    from gmn_train.runs.start import parse_numbers, start_runs
+    """Train a model from a store. A finished run is reported; an interrupted one continues."""
+    from gmn_train.settings.numbers import parse_numbers
     from gmn_train.settings.request import read_request
 
     file, flags = request
-    wanted = read_request(flags, file, change or [], preset=preset, recipe=recipe, model=model)
-    chosen_seeds = [wanted.seed] if seeds is None else parse_numbers(seeds, "seeds")
-    chosen_splits = [wanted.split] if splits is None else parse_numbers(splits, "splits")
+    config = read_request({**flags, "model.name": model}, file, change or []).config
+    several = {"seeds": parse_numbers(seeds, "seeds"), "splits": parse_numbers(splits, "splits")}
+
+    from gmn_train.runs.display import Display
+    from gmn_train.runs.outcome import report_runs
+    from gmn_train.runs.start import start_runs
+
     with Display.for_person(silent=quiet or json) as display:
-        finished = start_runs(wanted, chosen_seeds, chosen_splits, display)
+        finished = start_runs(config, display, **several, run_dir=run_dir, force=force)
     if not quiet:
         report_runs(finished, as_json=json)
 
 
 @app.command()
-def resume(run: RunPath, *, quiet: Quiet = False, json: Json = False) -> None:
-    """Go on with an interrupted run from its last checkpoint."""
+def resume(
+    run: RunPath,
+    *,
+    threads: Annotated[int | None, typer.Option(metavar="N", help="Threads. Default: the run's.")] = None,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Continue an interrupted run from its last checkpoint."""
     from gmn_train.runs.display import Display
-    from gmn_train.runs.folder import RunFolder
     from gmn_train.runs.outcome import report_runs
     from gmn_train.runs.start import resume_run
-    from gmn_train.settings.request import use_threads
 
-    use_threads(RunFolder(run).config().threads)
     with Display.for_person(silent=quiet or json) as display:
-        finished = resume_run(run, display)
+        finished = resume_run(run, display, threads=threads)
     if not quiet:
         report_runs([finished], as_json=json)
 
@@ -119,9 +124,7 @@ def predict(
 def report(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="One run, or several to compare.")],
     *,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The page; report.html in the run unless given.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="The page. Default: report.html in the run.")] = None,
 ) -> None:
     """Make one self-contained HTML page of a run, or of several beside each other."""
     from gmn_train.report import write_report
@@ -161,17 +164,29 @@ def table(
 @app.command()
 def models() -> None:
     """List the models that --model takes."""
-    from gmn_train.settings.request import print_models
+    from gmn_train.settings.listing import print_models
 
     print_models()
 
 
 @app.command()
-def settings() -> None:
-    """List every setting that --set and TOML files take, with its default."""
-    from gmn_train.settings.request import print_settings
+@takes_config(TrainConfig)
+def settings(
+    request: tuple[Path | None, dict[str, Any]],
+    *,
+    model: ModelName = None,
+    change: Change = None,
+    json: Json = False,
+) -> None:
+    """List every setting with its default; with --store, what a run would take and where each value comes from."""
+    from gmn_train.settings.listing import print_request, print_settings
+    from gmn_train.settings.request import read_request
 
-    print_settings()
+    file, flags = request
+    if file is None and not flags and model is None and not change:
+        print_settings(as_json=json)
+    else:
+        print_request(read_request({**flags, "model.name": model}, file, change or []), as_json=json)
 
 
 @app.command()

@@ -1,14 +1,14 @@
 """The story of stage two: a token store in, a trained model out.
 
-Every step seeds torch by (seed, epoch, step) and every batch is a function of the same, so a run that was killed and
-resumed ends with the same weights as one that was not.
+Every step seeds torch by (seed, epoch, step), and every batch is a function of the same. So a killed run, once resumed,
+finishes with identical weights.
 """
 
 import math
 import platform
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,116 +18,114 @@ from torch import Tensor, nn
 from gmn_pipeline.console.machine import peak_memory
 from gmn_pipeline.counter_random import Purpose, key_path
 from gmn_pipeline.errors import NotFiniteError, TrainError
-from gmn_train.data.inputs import to_device
+from gmn_pipeline.store.reader import TokenStore
+from gmn_train.data.clock import Clock
+from gmn_train.data.labelled import LabelledData
 from gmn_train.data.read_ahead import ReadAhead
-from gmn_train.data.session import Loaded, Session
+from gmn_train.data.samplers import Loaded, Sampler, make_sampler
 from gmn_train.data.steps import Step
-from gmn_train.learning.evaluation import evaluate_parts
+from gmn_train.learning.evaluation import evaluate_parts, is_better
 from gmn_train.learning.losses import class_weights, task_loss
 from gmn_train.learning.optimizer import learning_rate, make_optimizer
-from gmn_train.learning.precision import choose_precision, computing_in
-from gmn_train.model.baselines.baseline import make_graph_model
-from gmn_train.model.frame import GraphModel
-from gmn_train.runs.display import Display
+from gmn_train.machine.compute import Compute
+from gmn_train.model.frame import GraphModel, make_graph_model
+from gmn_train.runs.checkpoint import Checkpoints, Progress
 from gmn_train.runs.folder import RunFolder
-from gmn_train.settings.train_config import TrainConfig
+from gmn_train.runs.watcher import RunHeader, Watcher
+from gmn_train.settings.run_settings import TrainConfig
 
 Place = tuple[int, Step]  # epoch, step
 
 
 @dataclass
-class Progress:
-    """Where a run is; everything but weights that a resume needs."""
+class Training:
+    """The parts of a run that is under way."""
 
-    epoch: int = 0
-    step: int = 0
-    """Steps of this epoch already done."""
-    loss_sum: float = 0.0
-    loss_count: int = 0
-    best: float = math.nan
-    best_epoch: int = -1
-    test_at_best: float = math.nan
-    seconds: float = 0.0
-    """Of training, over all sittings."""
-    waited: float = 0.0
-    extra: dict[str, float] = field(default_factory=dict)
+    config: TrainConfig
+    sampler: Sampler
+    model: GraphModel
+    optimizer: torch.optim.Optimizer
+    compute: Compute
+    class_weights: Tensor | None
+
+    @classmethod
+    def prepare(cls, config: TrainConfig, store: TokenStore, clock: Clock | None = None) -> "Training":
+        """Build everything that a run needs. Raises whatever keeps it from starting; nothing is written."""
+        compute = Compute.of(config)
+        data = LabelledData.open(store, config)
+        model = make_model(config, data, compute)
+        weights = class_weights(data.task, np.asarray(data.graph.y)[data.items["train"]])
+        if weights is not None:
+            weights = weights.to(compute.device)
+        return cls(config, make_sampler(data, config, clock), model, make_optimizer(model, config), compute, weights)
 
 
-def train(config: TrainConfig, folder: RunFolder, display: Display) -> dict[str, Any]:
+def train(config: TrainConfig, store: TokenStore, folder: RunFolder, watcher: Watcher) -> dict[str, Any]:
     """Train from the beginning, or from the folder's last checkpoint; returns the summary it also writes."""
-    device = choose_device(config.device)
-    session = Session(config)
-    model = make_model(session, device)
-    optimizer = make_optimizer(model, config)
-    progress = _restore(folder, session, model, optimizer)
-    session.precision = choose_precision(config, device, display.say, folder.precision())
-    epochs = total_epochs(session)
-    weights = class_weights(session.task, np.asarray(session.graph.y)[session.items["train"]])
-    display.start(session, epochs, sum(p.numel() for p in model.parameters()))
+    assert config.epochs is not None
+    clock = Clock()
+    training = Training.prepare(config, store, clock)
+    checkpoints = Checkpoints(folder, config)
+    progress = checkpoints.restore(training.model, training.optimizer)
+    clock.add(progress.clock)  # of earlier sittings
+    progress.clock = clock
+    sampler = training.sampler
+    watcher.start(_header(training, folder, progress))
 
-    def places() -> Iterator[Place]:
-        for epoch in range(progress.epoch, epochs):
-            for step in session.training_steps(epoch):
-                if epoch > progress.epoch or step.number >= progress.step:
-                    yield epoch, step
-
-    ahead = ReadAhead(places(), lambda place: session.load(place[1], place[0]), threads=config.loader_threads)
-    saved_at, waited_before, waited_inside = time.monotonic(), progress.waited, 0.0
-    steps_of: dict[int, int] = {}
+    ahead = ReadAhead(
+        _places(sampler, progress, config.epochs),
+        lambda place: sampler.load(place[1], place[0]),
+        clock,
+        threads=config.loader_threads,
+    )
+    saved_at, steps_of = time.monotonic(), dict[int, int]()
     for (epoch, step), loaded in ahead:
-        begun = time.perf_counter()
-        steps_of.setdefault(epoch, len(session.training_steps(epoch)))
-        count = steps_of[epoch]
-        rate = learning_rate(config, session, (epoch + step.number / count), epochs)
-        for group in optimizer.param_groups:
-            group["lr"] = rate
-        loss, items = _train_step(model, optimizer, session, loaded, weights, device, (epoch, step.number))
-        inside = getattr(loaded.inputs.tokens, "waited", 0.0)  # for chunks, which are read while they are used
-        waited_inside += inside
-        begun += inside
+        steps = steps_of.setdefault(epoch, len(sampler.training_steps(epoch)))
+        watcher.step(epoch, step.number, steps)
+        rate = learning_rate(config, epoch + step.number / steps)
+        with clock.training():
+            loss, items = train_step(training, loaded, rate, (epoch, step.number))
         progress.loss_sum += loss * items
         progress.loss_count += items
         progress.step = step.number + 1
-        if progress.step == count:
-            progress.seconds += time.perf_counter() - begun
-            stop = _end_epoch(folder, session, model, progress, epoch, epochs, rate, display)
-            progress.epoch, progress.step, progress.loss_sum, progress.loss_count = epoch + 1, 0, 0.0, 0
-        else:
-            progress.seconds += time.perf_counter() - begun
-            stop = False
-        progress.waited = waited_before + ahead.waited + waited_inside
-        if time.monotonic() - saved_at >= config.checkpoint_seconds or stop or progress.epoch == epochs:
-            _save(folder, session, model, optimizer, progress)
+        stop = False
+        if progress.step == steps:
+            stop = _end_epoch(training, folder, checkpoints, progress, rate, watcher)
+        if time.monotonic() - saved_at >= config.checkpoint_seconds or stop or progress.epoch == config.epochs:
+            checkpoints.save(training.model, training.optimizer, progress)
             saved_at = time.monotonic()
         if stop:
             break
-    summary = _summarise(session, model, progress)
+    summary = _summarise(training, progress)
     folder.write_summary(summary)
     return summary
 
 
-def _train_step(
-    model: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    session: Session,
-    loaded: Loaded,
-    weights: Tensor | None,
-    device: torch.device,
-    place: tuple[int, int],
-) -> tuple[float, int]:
+def _places(sampler: Sampler, progress: Progress, epochs: int) -> Iterator[Place]:
+    """The steps that are still to do."""
+    first_epoch, first_step = progress.epoch, progress.step
+    for epoch in range(first_epoch, epochs):
+        for step in sampler.training_steps(epoch):
+            if epoch > first_epoch or step.number >= first_step:
+                yield epoch, step
+
+
+def train_step(training: Training, loaded: Loaded, rate: float, place: tuple[int, int]) -> tuple[float, int]:
     """One step; returns (loss, training items in it). TrainError names the place where something is not finite."""
-    config = session.config
+    config, model, optimizer, compute = training.config, training.model, training.optimizer, training.compute
     torch.manual_seed(int(key_path(config.seed, Purpose.DROPOUT, *place)) >> 1)
-    rows = torch.from_numpy(np.flatnonzero(np.isin(loaded.items, session.items["train"])))
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+    data = training.sampler.data
+    rows = torch.from_numpy(np.flatnonzero(np.isin(loaded.items, data.items["train"])))
     model.train()
-    inputs = loaded.inputs if device.type == "cpu" else to_device(loaded.inputs, device)
     try:
-        with computing_in(session.precision, device):
-            logits = model(inputs).logits[rows.to(device)]
+        with compute.autocast():
+            logits = model(compute.move(loaded.inputs)).logits[rows.to(compute.device)]
     except NotFiniteError:
         raise _diverged("the model's states became NaN or infinite", place) from None
     assert loaded.y is not None
-    loss = task_loss(session.task, logits, loaded.y[rows].to(device), None if weights is None else weights.to(device))
+    loss = task_loss(data.task, logits, loaded.y[rows].to(compute.device), training.class_weights)
     value = float(loss.detach())
     if not math.isfinite(value):
         raise _diverged(f"the loss became {value}", place)
@@ -142,123 +140,77 @@ def _train_step(
 
 def _diverged(what: str, place: tuple[int, int]) -> TrainError:
     return TrainError(
-        f"{what} in epoch {place[0]}, step {place[1]}; the last good checkpoint is kept: try a lower lr, more warmup "
-        "or a smaller clip"
+        f"{what} in epoch {place[0] + 1}, step {place[1] + 1}; the last good checkpoint is kept: try a lower lr, more "
+        "warmup or a smaller clip"
     )
 
 
 def _end_epoch(
-    folder: RunFolder,
-    session: Session,
-    model: GraphModel,
-    progress: Progress,
-    epoch: int,
-    epochs: int,
-    rate: float,
-    display: Display,
+    training: Training, folder: RunFolder, checkpoints: Checkpoints, progress: Progress, rate: float, watcher: Watcher
 ) -> bool:
-    """Evaluate, record, keep the best; returns whether to stop early."""
-    config, task = session.config, session.task
+    """Evaluate, record, keep the best, go on to the next epoch; returns whether to stop early."""
+    config, epoch, clock = training.config, progress.epoch, progress.clock
     row: dict[str, Any] = {"epoch": epoch, "loss": progress.loss_sum / max(progress.loss_count, 1), "lr": rate}
-    if (epoch + 1) % config.eval_every == 0 or epoch + 1 == epochs:
-        begun = time.perf_counter()
+    if (epoch + 1) % config.eval_every == 0 or epoch + 1 == config.epochs:
+        before = clock.evaluated
         try:
-            row |= evaluate_parts(session, model, ("val", "test"))
+            with clock.evaluating():
+                row |= evaluate_parts(training.sampler, training.model, training.compute, ("val", "test"))
         except NotFiniteError:
             raise _diverged("the model's states became NaN or infinite", (epoch, progress.step - 1)) from None
-        row["eval_seconds"] = round(time.perf_counter() - begun, 4)
-        if is_better(row["val"], progress.best, task.higher_is_better):
+        row["eval_seconds"] = round(clock.evaluated - before, 4)
+        if is_better(row["val"], progress.best, training.sampler.data.task.higher_is_better):
             progress.best, progress.best_epoch, progress.test_at_best = row["val"], epoch, row["test"]
-            folder.save_best(model.state_dict())
-    row["seconds"] = round(progress.seconds, 3)
+            checkpoints.save_best(training.model)
+    row["seconds"] = round(clock.trained + clock.evaluated, 3)
     folder.append_metrics(row)
-    display.epoch(row, progress.best, progress.best_epoch)
+    watcher.epoch(row, progress.best, progress.best_epoch)
+    progress.epoch, progress.step, progress.loss_sum, progress.loss_count = epoch + 1, 0, 0.0, 0
     return bool(config.patience) and progress.best_epoch >= 0 and epoch - progress.best_epoch >= config.patience
 
 
-def is_better(value: float, best: float, higher: bool) -> bool:
-    """Whether a validation metric beats the best so far; NaN never does, anything beats nothing."""
-    if math.isnan(value):
-        return False
-    return math.isnan(best) or (value > best if higher else value < best)
+def make_model(config: TrainConfig, data: LabelledData, compute: Compute) -> GraphModel:
+    """The model of a run, its weights drawn from the run's seed."""
+    torch.manual_seed(int(key_path(config.seed, Purpose.WEIGHTS)) >> 1)
+    return make_graph_model(config.model, data.source.facts).to(compute.device)
 
 
-def make_model(session: Session, device: torch.device) -> GraphModel:
-    """The model for a session, its weights drawn from the run's seed."""
-    torch.manual_seed(int(key_path(session.config.seed, Purpose.WEIGHTS)) >> 1)
-    return make_graph_model(session.config.model, session.source.facts).to(device)
+def _header(training: Training, folder: RunFolder, progress: Progress) -> RunHeader:
+    data = training.sampler.data
+    return RunHeader(
+        folder.path, training.config, data.task, len(data.items["train"]),
+        sum(p.numel() for p in training.model.parameters()), str(training.compute.device), progress.epoch,
+    )  # fmt: skip
 
 
-def choose_device(name: str) -> torch.device:
-    if name == "cuda" and not torch.cuda.is_available():
-        raise TrainError("--device cuda was asked for, but torch sees no CUDA here; use --device cpu")
-    return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
-
-
-def total_epochs(session: Session) -> int:
-    return session.config.epochs or (100 if session.mode == "graphs" else 200)
-
-
-def _save(folder: RunFolder, session: Session, model: nn.Module, optimizer: Any, progress: Progress) -> None:
-    state = {
-        "model": model.state_dict(),
-        "optimizer": optimizer.state_dict(),
-        "progress": vars(progress).copy(),
-        "store": session.store.fingerprint,
-        "precision": session.precision,
-    }
-    folder.save_last(state)
-
-
-def _restore(folder: RunFolder, session: Session, model: nn.Module, optimizer: Any) -> Progress:
-    state = folder.load_last()
-    if state is None:
-        folder.keep_metrics_before(0)  # a run that was killed before its first checkpoint has rows already
-        return Progress()
-    if state["store"] != session.store.fingerprint:
-        raise TrainError(
-            f"the checkpoint in {folder.path} was made from another store (fingerprint {state['store'][:12]}, this one "
-            f"is {session.store.fingerprint[:12]}); use that store, or another --run-dir"
-        )
-    load_weights(model, state["model"], str(folder.last))
-    optimizer.load_state_dict(state["optimizer"])
-    progress = Progress(**state["progress"])
-    folder.keep_metrics_before(progress.epoch)
-    return progress
-
-
-def load_weights(model: nn.Module, weights: dict[str, Tensor], where: str) -> None:
-    """Load weights, or say in one line that they belong to another model or store."""
-    try:
-        model.load_state_dict(weights)
-    except RuntimeError as error:
-        first = str(error).splitlines()[1].strip() if "\n" in str(error) else str(error)
-        raise TrainError(f"{where} does not fit this store and model: {first}") from None
-
-
-def _summarise(session: Session, model: nn.Module, progress: Progress) -> dict[str, Any]:
+def _summarise(training: Training, progress: Progress) -> dict[str, Any]:
     import numba
 
     import gmn_pipeline
 
-    epochs = max(progress.epoch, 1)
+    config, clock = training.config, progress.clock
+    seconds = clock.trained + clock.evaluated
     return {
-        "metric": session.task.metric,
+        "metric": training.sampler.data.task.metric,
         "best_epoch": progress.best_epoch,
         "val": progress.best,
         "test": progress.test_at_best,
         "epochs": progress.epoch,
-        "seconds": round(progress.seconds, 2),
-        "seconds_per_epoch": round(progress.seconds / epochs, 4),
-        "waiting_share": round(progress.waited / max(progress.seconds + progress.waited, 1e-9), 4),
+        "seconds": round(seconds, 2),
+        "seconds_per_epoch": round(seconds / max(progress.epoch, 1), 4),
+        "evaluation_share": round(clock.evaluated / max(seconds, 1e-9), 4),
+        "waiting_share": round(clock.waited / max(seconds + clock.waited, 1e-9), 4),
         "peak_memory_bytes": peak_memory(),
-        "parameters": sum(p.numel() for p in model.parameters()),
-        "mode": session.mode,
-        "precision": session.precision,
-        "seed": session.config.seed,
-        "split": session.config.split,
-        "store": {"name": session.config.store.name, "fingerprint": session.store.fingerprint},
-        "tokens": session.view.settings.as_dict(),
+        "parameters": sum(p.numel() for p in training.model.parameters()),
+        "model": config.model.name,
+        "recipe": config.recipe,
+        "mode": config.mode,
+        "precision": training.compute.precision,
+        "threads": torch.get_num_threads(),
+        "seed": config.seed,
+        "split": config.split,
+        "store": {"name": config.store.name, "fingerprint": config.fingerprint},
+        "tokens": training.sampler.data.source.view.settings.as_dict(),
         "versions": {
             "gmn-pipeline": gmn_pipeline.__version__,
             "torch": torch.__version__,

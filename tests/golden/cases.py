@@ -24,7 +24,7 @@ MODELS = (
 
 RUNS = {
     **{f"model {name}": ("grid", [*SHALLOW, "--model", name]) for name in MODELS},
-    "paper": ("edges", [*SMALL, "--preset", "paper"]),
+    "paper": ("edges", [*SMALL, "--model", "gmn-paper"]),
     "full in chunks": ("grid", [*SHALLOW, "--set", "memory_budget=0.0005"]),
     "batch": ("grid", [*SHALLOW, "--mode", "batch", "--set", "batch_nodes=90"]),
     "batch, input tokens": ("grid", [*SHALLOW, "--mode", "batch", "--set", "batch_nodes=90",

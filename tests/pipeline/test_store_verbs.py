@@ -15,7 +15,7 @@ import pytest
 
 from gmn_pipeline import TokenSettings, TokenStore
 from gmn_pipeline.errors import StoreClashError, StoreCorruptError, StoreUnfinishedError
-from gmn_pipeline.store.manifest_file import read_manifest
+from gmn_pipeline.store.manifest_file import manifest_in
 from gmn_pipeline.store.writing import create_store, finalise_store, missing_groups, plan_manifest, write_block
 from gmn_prep.tokens.tokenizer import Tokenizer
 from tests.stores import ring_graph, write_store
@@ -126,7 +126,7 @@ class InMemory:
 def test_another_storage_is_one_class(tmp_path: Path, codec: str) -> None:
     local = write_store(tmp_path / "s.zarr", ring_graph(), SETTINGS, codec=codec)
     storage = InMemory(tree(local.path))
-    store = TokenStore(Path("memory"), storage, read_manifest(storage), 1 << 30, 1 << 29)
+    store = TokenStore(Path("memory"), storage, manifest_in(storage), 1 << 30, 1 << 29)
     store.verify()
     ids = np.arange(40)[::-1]
     np.testing.assert_array_equal(store.view().gather(ids).nodes, local.view().gather(ids).nodes)

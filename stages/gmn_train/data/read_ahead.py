@@ -1,10 +1,11 @@
 """Reads ahead: inputs of coming steps are made on background threads while the model computes."""
 
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Generic, TypeVar
+
+from gmn_train.data.clock import Clock
 
 Item = TypeVar("Item")
 Made = TypeVar("Made")
@@ -13,18 +14,24 @@ Made = TypeVar("Made")
 class ReadAhead(Generic[Item, Made]):
     """Iterates over (item, make(item)), in order, with up to `depth` of them made ahead on `threads` threads.
 
-    What is made depends on the item alone, so the number of threads changes no result. `waited` counts the seconds the
-    consumer stood still.
+    What is made depends on the item alone, so the number of threads changes no result. clock: counts the seconds the
+    consumer stands still.
     """
 
     def __init__(
-        self, items: Iterable[Item], make: Callable[[Item], Made], *, threads: int = 1, depth: int = 2
+        self,
+        items: Iterable[Item],
+        make: Callable[[Item], Made],
+        clock: Clock | None = None,
+        *,
+        threads: int = 1,
+        depth: int = 2,
     ) -> None:
         self._items, self._make = iter(items), make
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="loader")
         self._ahead: deque[tuple[Item, Future[Made]]] = deque()
         self._depth = max(depth, threads)
-        self.waited = 0.0
+        self._clock = clock or Clock()
 
     def __iter__(self) -> Iterator[tuple[Item, Made]]:
         try:
@@ -37,9 +44,8 @@ class ReadAhead(Generic[Item, Made]):
                 if not self._ahead:
                     return
                 item, future = self._ahead.popleft()
-                begun = time.perf_counter()
-                made = future.result()
-                self.waited += time.perf_counter() - begun
+                with self._clock.waiting():
+                    made = future.result()
                 yield item, made
         finally:
             self._pool.shutdown(wait=False, cancel_futures=True)

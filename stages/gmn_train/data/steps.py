@@ -1,4 +1,7 @@
-"""Which items make up which step of an epoch: pure functions, apart from any reading."""
+"""Which units make up which step of an epoch: pure functions, apart from any reading.
+
+A *unit* is what a step is made of: a node, a pair of nodes or a graph. A step without units is a whole graph.
+"""
 
 from dataclasses import dataclass
 
@@ -12,44 +15,65 @@ SHUFFLE_WINDOW = 64
 
 
 @dataclass(frozen=True)
+class World:
+    """The processes that share an epoch, and which of them this is."""
+
+    rank: int = 0
+    size: int = 1
+
+    def share(self, units: IntArray) -> IntArray:
+        """This process's part of a step's units: consecutive, as even as can be."""
+        return units[len(units) * self.rank // self.size : len(units) * (self.rank + 1) // self.size]
+
+
+ALONE = World()
+
+
+@dataclass(frozen=True, eq=False)
 class Step:
     """One forward pass."""
 
     number: int
-    """Its place in the epoch."""
-    items: IntArray | None
-    """Nodes or graphs, ascending; None for the whole graph."""
+    """Its place in the epoch, the same for every process."""
+    units: IntArray | None = None
+    """Ascending; None for a whole graph."""
 
 
-def keyed_shuffle(items: IntArray, seed: int, *path: int) -> IntArray:
-    """The items in an order that depends on (seed, path) alone."""
-    return items[np.argsort(child_keys(key_path(seed, Purpose.SHUFFLE, *path), len(items)), kind="stable")]
+WHOLE_GRAPH = Step(0)
 
 
-def plan_epoch(items: IntArray, size: int, seed: int, epoch: int, *, block_ptr: IntArray | None = None) -> list[Step]:
-    """The steps of a training epoch: all items once, `size` at a time, shuffled by (seed, epoch).
+def keyed_shuffle(units: IntArray, seed: int, *path: int) -> IntArray:
+    """The units in an order that depends on (seed, path) alone."""
+    return units[np.argsort(child_keys(key_path(seed, Purpose.SHUFFLE, *path), len(units)), kind="stable")]
 
-    block_ptr: borders of the store's blocks by item; given, blocks are shuffled and then items within windows of
-    SHUFFLE_WINDOW blocks, so that a window's pages are read once.
+
+def plan_epoch(
+    units: IntArray, size: int, seed: int, epoch: int, *, block_ptr: IntArray | None = None, world: World = ALONE
+) -> list[Step]:
+    """The steps of a training epoch: all units once, `size` at a time, shuffled by (seed, epoch).
+
+    block_ptr: borders of the store's blocks by unit. With it, blocks are shuffled and then units within windows of
+    SHUFFLE_WINDOW blocks, so that a window's pages are read once. world: steps hold this process's share.
     """
     if block_ptr is None or len(block_ptr) <= SHUFFLE_WINDOW + 1:
-        order = keyed_shuffle(items, seed, epoch)
+        order = keyed_shuffle(units, seed, epoch)
     else:
         blocks = keyed_shuffle(np.arange(len(block_ptr) - 1), seed, epoch, 0)
-        of_block = np.searchsorted(block_ptr, items, side="right") - 1
-        by_block = items[np.argsort(of_block, kind="stable")]
+        of_block = np.searchsorted(block_ptr, units, side="right") - 1
+        by_block = units[np.argsort(of_block, kind="stable")]
         borders = np.searchsorted(np.sort(of_block), np.arange(len(block_ptr)))
         windows = []
         for number, first in enumerate(range(0, len(blocks), SHUFFLE_WINDOW)):
             parts = [by_block[borders[b] : borders[b + 1]] for b in blocks[first : first + SHUFFLE_WINDOW]]
             windows.append(keyed_shuffle(np.concatenate(parts), seed, epoch, 1 + number))
         order = np.concatenate(windows)
-    return in_steps(order, size)
+    return in_steps(order, size, world)
 
 
-def in_steps(items: IntArray, size: int) -> list[Step]:
-    """`items` in the given order, `size` at a time. Items of one step are sorted: the store is read forwards."""
-    return [Step(i, np.sort(items[at : at + size])) for i, at in enumerate(range(0, len(items), size))]
+def in_steps(units: IntArray, size: int, world: World = ALONE) -> list[Step]:
+    """`units` in the given order, `size` at a time. Units of one step are sorted: the store is read forwards."""
+    starts = range(0, len(units), size)
+    return [Step(i, world.share(np.sort(units[at : at + size]))) for i, at in enumerate(starts)]
 
 
 def split_items(splits: Array | None, split: int, code: int, count: int) -> IntArray:

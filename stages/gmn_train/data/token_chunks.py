@@ -3,7 +3,6 @@
 Shapes: B nodes of the chunk, L tokens each, T = B * L tokens, N entries of all their node lists, U rows of node states.
 """
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields
@@ -18,6 +17,7 @@ from gmn_pipeline.errors import ModelError
 from gmn_pipeline.store.token_settings import TokenSettings
 from gmn_pipeline.store.view import TokenBatch
 from gmn_pipeline.types import Array, IntArray
+from gmn_train.data.clock import Clock
 
 
 @dataclass(frozen=True)
@@ -120,15 +120,16 @@ class LazyChunks(Sequence[TokenChunk]):
 
     So a whole graph's tokens are used in bounded memory, and the backward pass reads a chunk again. Two chunks are in
     memory: the last one asked for and, with `ahead`, the one after it, which a thread makes meanwhile; passes go from
-    the first chunk to the last, so after the last comes the first. `waited` counts the seconds a caller stood still.
+    the first chunk to the last, so after the last comes the first. clock: counts the seconds a caller stands still.
     """
 
-    def __init__(self, sizes: Sequence[int], load: Callable[[int], TokenChunk], *, ahead: bool = True) -> None:
-        self.sizes, self._load = sizes, load
+    def __init__(
+        self, sizes: Sequence[int], load: Callable[[int], TokenChunk], clock: Clock | None = None, *, ahead: bool = True
+    ) -> None:
+        self.sizes, self.load, self._clock = sizes, load, clock or Clock()
         self._held: tuple[int, TokenChunk] | None = None
         self._coming: tuple[int, Future[TokenChunk]] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="chunks") if ahead and len(sizes) > 1 else None
-        self.waited = 0.0
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -138,14 +139,13 @@ class LazyChunks(Sequence[TokenChunk]):
             raise IndexError(number)  # also ends iteration
         held = self._held
         if held is None or held[0] != number:
-            begun = time.perf_counter()
             coming, self._held, self._coming = self._coming, None, None
-            chunk = coming[1].result() if coming is not None and coming[0] == number else self._load(number)
+            with self._clock.waiting():
+                chunk = coming[1].result() if coming is not None and coming[0] == number else self.load(number)
             held = self._held = (number, chunk)
-            self.waited += time.perf_counter() - begun
             if self._thread is not None:
                 following = (number + 1) % len(self.sizes)
-                self._coming = (following, self._thread.submit(self._load, following))
+                self._coming = (following, self._thread.submit(self.load, following))
         return held[1]
 
     def __iter__(self) -> Iterator[TokenChunk]:

@@ -1,22 +1,32 @@
 """The task's metric on the parts of a split."""
 
+import math
 from collections.abc import Sequence
 
-from gmn_train.data.session import Session
+from gmn_train.data.samplers import Sampler
 from gmn_train.learning.link_ranking import rank_parts
 from gmn_train.learning.metrics import evaluate_metric
 from gmn_train.learning.predictions import Predicted, predict_parts
+from gmn_train.machine.compute import Compute
 from gmn_train.model.frame import GraphModel
 
 
 def evaluate_parts(
-    session: Session, model: GraphModel, parts: Sequence[str], predicted: Predicted | None = None
+    sampler: Sampler, model: GraphModel, compute: Compute, parts: Sequence[str], predicted: Predicted | None = None
 ) -> dict[str, float]:
     """By part, the metric of its items: of their scores, or of the ranks of their positive pairs.
 
     predicted: what `predict_parts` gave for these parts, if it is at hand.
     """
-    if session.task.metric == "mrr":
-        return rank_parts(session, model, parts)
-    predicted = predict_parts(session, model, parts) if predicted is None else predicted
-    return {part: evaluate_metric(session.task, scores, y) for part, (scores, y) in predicted.items()}
+    task = sampler.data.task
+    if task.metric == "mrr":
+        return rank_parts(sampler, model, compute, parts)
+    predicted = predict_parts(sampler, model, compute, parts) if predicted is None else predicted
+    return {part: evaluate_metric(task, scores, y) for part, (scores, y) in predicted.items()}
+
+
+def is_better(value: float, best: float, higher: bool) -> bool:
+    """Whether a validation metric beats the best so far; NaN never does, anything beats nothing."""
+    if math.isnan(value):
+        return False
+    return math.isnan(best) or (value > best if higher else value < best)

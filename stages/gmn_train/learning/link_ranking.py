@@ -21,11 +21,10 @@ from torch import Tensor
 from gmn_pipeline.counter_random import Purpose, bounded, child_key, root_key
 from gmn_pipeline.graph import Graph
 from gmn_pipeline.types import Array, FloatArray, IntArray
-from gmn_train.data.inputs import to_device
 from gmn_train.data.inputs.rows import concatenate_ranges
-from gmn_train.data.session import Session
-from gmn_train.learning.precision import computing_in
-from gmn_train.learning.predictions import DRAW_EPOCH
+from gmn_train.data.samplers import Sampler
+from gmn_train.learning.predictions import draw_epochs
+from gmn_train.machine.compute import Compute
 from gmn_train.model.frame import GraphModel
 
 MOST_CANDIDATES = 1000
@@ -50,48 +49,40 @@ class NodeStates:
 
 
 @torch.inference_mode()
-def rank_parts(session: Session, model: GraphModel, parts: Sequence[str]) -> dict[str, float]:
+def rank_parts(sampler: Sampler, model: GraphModel, compute: Compute, parts: Sequence[str]) -> dict[str, float]:
     """The mean reciprocal rank of each part; NaN where it has no positive pair."""
-    graph, y = session.graph, session.graph.y
+    data, graph = sampler.data, sampler.data.graph
     assert graph.pairs is not None
-    assert y is not None
-    device = next(model.parameters()).device
-    wanted = {part: session.items[part][y[session.items[part]] == 1] for part in parts}
-    found: dict[str, list[FloatArray]] = {part: [] for part in parts}
+    assert graph.y is not None
+    wanted = {part: data.items[part][graph.y[data.items[part]] == 1] for part in parts}
+    reciprocals: dict[str, list[FloatArray]] = {part: [] for part in parts}
     known = positive_codes(graph)
     model.eval()
-    with computing_in(session.precision, device):
-        for states in node_states(session, model, np.concatenate(list(wanted.values()))):
+    with compute.autocast():
+        for states in node_states(sampler, model, compute, np.concatenate(list(wanted.values()))):
             for part, items in wanted.items():
                 here = items[np.isin(graph.pairs[items, 0], states.ids)]
-                found[part].append(1 / rank_pairs(states, model, graph, session.source.graph_ptr, here, known))
-    joined = {part: np.concatenate([np.zeros(0), *ranks]) for part, ranks in found.items()}
-    return {part: float(ranks.mean()) if len(ranks) else float("nan") for part, ranks in joined.items()}
+                reciprocals[part].append(1 / rank_pairs(states, model, graph, data.source.graph_ptr, here, known))
+    joined = {part: np.concatenate([np.zeros(0), *values]) for part, values in reciprocals.items()}
+    return {part: float(values.mean()) if len(values) else float("nan") for part, values in joined.items()}
 
 
-def node_states(session: Session, model: GraphModel, items: IntArray):
-    """NodeStates that together hold both ends and all candidates of `items`: batches of graphs, or all nodes at once.
+def node_states(sampler: Sampler, model: GraphModel, compute: Compute, items: IntArray):
+    """NodeStates that each hold both ends and all candidates of some of `items`, and together of all.
 
-    In mode `batch` a node's state comes from a batch of nodes, as in training; all states are kept, (n, width).
+    Where a graph is read in batches of nodes, a node's state comes from its batch, as in training; all states are
+    kept, (n, width).
     """
-    draws = session.config.eval_draws
-    device = next(model.parameters()).device
-    parts: list[NodeStates] = []
-    for step in session.node_steps(items):
-        states = []
-        for draw in range(draws):
-            inputs = session.load_nodes(step, None if draws == 1 else DRAW_EPOCH + draw)
-            states.append(model(inputs if device.type == "cpu" else to_device(inputs, device)).embeddings)
-        here = NodeStates(inputs.node_ids[: inputs.targets].numpy(), states)
-        if session.mode == "graphs":
-            yield here
-        else:
-            parts.append(here)
-    if parts:
-        yield NodeStates(
-            np.concatenate([part.ids for part in parts]),
-            [torch.cat([part.draws[draw] for part in parts]) for draw in range(draws)],
-        )
+    epochs = draw_epochs(sampler.config.eval_draws)
+    for steps in sampler.node_steps(items):
+        ids: list[IntArray] = []
+        draws: list[list[Tensor]] = [[] for _ in epochs]
+        for step in steps:
+            for states, epoch in zip(draws, epochs, strict=True):
+                inputs = sampler.load_nodes(step, epoch)
+                states.append(model(compute.move(inputs)).embeddings)
+            ids.append(inputs.node_ids[: inputs.targets].numpy())
+        yield NodeStates(np.concatenate(ids), [torch.cat(states) for states in draws])
 
 
 def rank_pairs(

@@ -5,8 +5,7 @@ import math
 import torch
 from torch import nn
 
-from gmn_train.data.session import Session
-from gmn_train.settings.train_config import TrainConfig
+from gmn_train.settings.run_settings import TrainConfig
 
 UNDECAYED = ("A_log", "D", "bias", "norm")
 
@@ -22,10 +21,11 @@ def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.AdamW:
     return torch.optim.AdamW(groups, lr=1e-3)
 
 
-def learning_rate(config: TrainConfig, session: Session, time: float, epochs: int) -> float:
+def learning_rate(config: TrainConfig, time: float) -> float:
     """The rate at `time`, in epochs with fractions: linear to the peak over `warmup`, then half a cosine to zero."""
-    peak = config.lr if config.lr is not None else 0.001 if session.mode == "graphs" else 0.005
-    warmup = min(config.warmup, epochs // 2)
+    assert config.lr is not None
+    assert config.epochs is not None
+    peak, epochs, warmup = config.lr, config.epochs, min(config.warmup, config.epochs // 2)
     if time < warmup:
         return peak * (time + 1) / (warmup + 1)
     return peak * 0.5 * (1 + math.cos(math.pi * min(1.0, (time - warmup) / max(1, epochs - warmup))))

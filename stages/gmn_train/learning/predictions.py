@@ -6,61 +6,61 @@ import numpy as np
 import torch
 
 from gmn_pipeline.types import Array, FloatArray
-from gmn_train.data.inputs import to_device
 from gmn_train.data.read_ahead import ReadAhead
-from gmn_train.data.session import Session
-from gmn_train.data.steps import Step
-from gmn_train.learning.precision import computing_in
+from gmn_train.data.samplers import Sampler
+from gmn_train.data.steps import WHOLE_GRAPH, Step
+from gmn_train.machine.compute import Compute
 from gmn_train.model.frame import GraphModel
 
 DRAW_EPOCH = 1 << 40
 """Epoch number of the first draw beyond training's, for averaging over several."""
 
-
 Predicted = dict[str, tuple[FloatArray, Array]]
 """By part, (scores (items, outputs), labels) of its items."""
 
 
-def predict_parts(session: Session, model: GraphModel, parts: Sequence[str]) -> Predicted:
-    """Scores and labels of the parts' items. In `full` mode one pass serves all parts."""
-    found = {}
-    shared = predict_items(session, model, session.evaluation_steps()) if session.mode == "full" else None
+def draw_epochs(draws: int) -> list[int | None]:
+    """The epoch numbers to predict at: evaluation's own draw of repeats, or several to average over."""
+    return [None] if draws == 1 else [DRAW_EPOCH + draw for draw in range(draws)]
+
+
+def predict_parts(sampler: Sampler, model: GraphModel, compute: Compute, parts: Sequence[str]) -> Predicted:
+    """Scores and labels of the parts' items. One pass over a whole graph serves all parts."""
+    predicted: Predicted = {}
+    y = sampler.data.graph.y
+    assert y is not None
     for part in parts:
-        wanted = session.items[part]
-        items, scores = shared[:2] if shared else predict_items(session, model, session.evaluation_steps(part))[:2]
-        rows = np.isin(items, wanted)
-        assert session.graph.y is not None
-        found[part] = (scores[rows], session.graph.y[items[rows]])
-    return found
+        steps = sampler.evaluation_steps(part)
+        if steps != [WHOLE_GRAPH] or not predicted:
+            items, scores, _ = predict_items(sampler, model, compute, steps)
+        rows = np.isin(items, sampler.data.items[part])
+        predicted[part] = (scores[rows], y[items[rows]])
+    return predicted
 
 
 def predict_items(
-    session: Session, model: GraphModel, steps: list[Step], *, embeddings: bool = False
+    sampler: Sampler, model: GraphModel, compute: Compute, steps: list[Step], *, embeddings: bool = False
 ) -> tuple[Array, FloatArray, FloatArray | None]:
     """(items (R,), scores (R, outputs), embeddings (R, width) or None), averaged over `eval_draws` draws."""
-    draws = session.config.eval_draws
     total: FloatArray | None = None
-    for draw in range(draws):
-        epoch = None if draws == 1 else DRAW_EPOCH + draw
-        items, scores, hidden = _one_draw(session, model, steps, epoch, embeddings)
+    draws = draw_epochs(sampler.config.eval_draws)
+    for epoch in draws:
+        items, scores, hidden = _one_draw(sampler, model, compute, steps, epoch, embeddings)
         total = scores if total is None else total + scores
     assert total is not None
-    return items, total / draws, hidden
+    return items, total / len(draws), hidden
 
 
 def _one_draw(
-    session: Session, model: GraphModel, steps: list[Step], epoch: int | None, embeddings: bool
+    sampler: Sampler, model: GraphModel, compute: Compute, steps: list[Step], epoch: int | None, embeddings: bool
 ) -> tuple[Array, FloatArray, FloatArray | None]:
-    device = next(model.parameters()).device
     model.eval()
     items, scores, hidden = [], [], []
+    ahead = ReadAhead(steps, lambda step: sampler.load(step, epoch), threads=sampler.config.loader_threads)
     with torch.inference_mode():
-        for _, loaded in ReadAhead(
-            steps, lambda step: session.load(step, epoch), threads=session.config.loader_threads
-        ):
-            inputs = loaded.inputs if device.type == "cpu" else to_device(loaded.inputs, device)
-            with computing_in(session.precision, device):
-                outputs = model(inputs)
+        for _, loaded in ahead:
+            with compute.autocast():
+                outputs = model(compute.move(loaded.inputs))
             items.append(loaded.items)
             scores.append(outputs.logits.float().cpu().numpy())
             if embeddings:

@@ -4,6 +4,7 @@ import json
 import platform
 from typing import Any
 
+from gmn_pipeline.console.machine import usable_cores
 from gmn_train.machine.probes import (
     INSTALL,
     kernel_state,
@@ -12,7 +13,6 @@ from gmn_train.machine.probes import (
     probe_bf16,
     tiny_gather,
     tiny_scan,
-    usable_cores,
 )
 
 
@@ -63,8 +63,8 @@ def what_is_used(cuda: bool) -> dict[str, str]:
     """What `gmn-train run` takes unless told otherwise."""
     import torch
 
+    from gmn_train.machine.compute import choose_device
     from gmn_train.model.scan import choose_backend
-    from gmn_train.train import choose_device
 
     device = choose_device("auto")
     backends = {"cpu": choose_backend(torch.zeros(1))}

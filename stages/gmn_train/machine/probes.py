@@ -3,7 +3,6 @@
 import importlib.metadata
 import importlib.util
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -35,11 +34,6 @@ INSTALL = {
     "mamba_ssm": "MAMBA_KEEP_CUDA_BUILD=TRUE pip install mamba-ssm --no-build-isolation",
     "causal_conv1d": "pip install causal-conv1d --no-build-isolation",
 }
-
-
-def usable_cores() -> int:
-    """Cores this process may run on, which in a container can be fewer than the machine's."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def memory_bytes() -> dict[str, int | None]:

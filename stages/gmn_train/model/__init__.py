@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from gmn_train.data.inputs import batch_inputs as batch_inputs
     from gmn_train.data.inputs import whole_inputs as whole_inputs
     from gmn_train.model.baselines.baseline import Baseline as Baseline
-    from gmn_train.model.baselines.baseline import make_graph_model as make_graph_model
     from gmn_train.model.frame import GraphModel as GraphModel
     from gmn_train.model.frame import ModelOutputs as ModelOutputs
+    from gmn_train.model.frame import make_graph_model as make_graph_model
     from gmn_train.model.gmn import GMN as GMN
     from gmn_train.model.layers.bimamba import BiMamba as BiMamba
     from gmn_train.settings.model_settings import ModelConfig as ModelConfig
@@ -33,7 +33,7 @@ _HOME = {
     "ModelInputs": "data.inputs",
     "ModelOutputs": "model.frame",
     "batch_inputs": "data.inputs",
-    "make_graph_model": "model.baselines.baseline",
+    "make_graph_model": "model.frame",
     "whole_inputs": "data.inputs",
 }
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from gmn_pipeline.errors import ModelError
+from gmn_pipeline.tables import load_code
 from gmn_train.data.inputs import InputFacts, ModelInputs
 from gmn_train.model.layers.features import FeatureProjection
 from gmn_train.model.layers.heads import GraphHead, LinkHead, NodeHead, pool_graphs
@@ -71,6 +72,12 @@ class GraphModel(nn.Module):
                 raise ModelError("a link task needs pairs; pass pairs=(K, 2) node ids when building the inputs")
             return ModelOutputs(self.head(h, inputs.pairs), h, deltas)
         return ModelOutputs(self.head(h), h, deltas)
+
+
+def make_graph_model(config: ModelConfig, facts: InputFacts) -> GraphModel:
+    """The model that `config.name` names."""
+    model: GraphModel = load_code(config.model.code)(config, facts)
+    return model
 
 
 def graph_numbers(graph_ptr: Tensor, device: torch.device) -> Tensor:

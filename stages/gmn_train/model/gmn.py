@@ -32,7 +32,7 @@ class GMN(GraphModel):
         blocks = {str(i): self._token_block() for i in config.blocks_after if tokens}
         self.blocks = nn.ModuleDict(blocks)
         self.block_norms = nn.ModuleDict({i: make_norm(config.norm, width) for i in blocks})
-        self.literal_branch = make_branch(config.mpnn, width, edges) if config.mpnn_form == "literal" else None
+        self.literal_branch = make_branch(config, edges) if config.mpnn_form == "literal" else None
 
     def _bimamba(self) -> BiMamba:
         # Without its own dropout: that would not be keyed by node in a token block, and is slower in a node layer.
@@ -50,13 +50,7 @@ class GMN(GraphModel):
 
     def _token_block(self) -> TokenBlock:
         c = self.config
-        encoder = make_encoder(
-            c.encoder,
-            c.width,
-            layers=c.encoder_layers,
-            window=c.rwf_window,
-            edge_features=self.facts.edge_columns > 0,
-        )
+        encoder = make_encoder(c, self.facts.edge_columns > 0)
         layers = [self._bimamba() for _ in range(c.token_layers)]
         return TokenBlock(
             encoder,
@@ -70,7 +64,7 @@ class GMN(GraphModel):
 
     def _node_layer(self) -> NodeLayer:
         c = self.config
-        branch = make_branch(c.mpnn, c.width, self.facts.edge_columns > 0) if c.mpnn_form == "sum" else None
+        branch = make_branch(c, self.facts.edge_columns > 0) if c.mpnn_form == "sum" else None
         scan = self._bimamba() if c.node_scan else None
         return NodeLayer(c.width, scan, branch, residual=c.residual, norm=c.norm, ffn=c.ffn, dropout=c.dropout)
 

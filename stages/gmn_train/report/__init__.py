@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from gmn_train.text_file import write_text
+from gmn_pipeline.disk.atomic_file import write_text
 
 __all__ = ["write_report"]
 

@@ -4,11 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gmn_pipeline.console.config import walk_fields
 from gmn_train.report.facts import RunFacts
-from gmn_train.runs.folder import NOT_IN_NAME
 from gmn_train.runs.start import Finished, average_runs
+from gmn_train.settings.run_settings import TrainConfig
 
 LONGEST_LABEL = 60
+TELLING = {key for key, item in walk_fields(TrainConfig) if item.metadata["affects_result"]} - {"seed", "split"}
+"""The settings that tell groups of runs apart."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +35,7 @@ def group_runs(runs: Sequence[RunFacts]) -> list[Group]:
 
 def _content(run: RunFacts) -> dict[str, Any]:
     """What tells groups apart."""
-    settings = {key: value for key, value in run.settings.items() if key not in NOT_IN_NAME}
-    return {**settings, "store": run.fingerprint or run.settings["store"]}
+    return {key: value for key, value in run.settings.items() if key in TELLING}
 
 
 def _spread(runs: list[RunFacts]) -> dict[str, dict[str, float]]:
@@ -44,7 +46,7 @@ def _spread(runs: list[RunFacts]) -> dict[str, dict[str, float]]:
 def _labels(firsts: list[RunFacts]) -> list[str]:
     """What is special about each group: `token_blocks=none`; its letter alone where that would be too long."""
     letters = [chr(65 + i) if i < 26 else str(i + 1) for i in range(len(firsts))]
-    differing = [key for key in differing_settings(firsts) if key not in NOT_IN_NAME or key == "store"]
+    differing = [key for key in differing_settings(firsts) if key in TELLING - {"fingerprint"} or key == "store"]
     labels = []
     for letter, run in zip(letters, firsts, strict=True):
         text = ", ".join(f"{key.removeprefix('model.')}={setting_text(run.settings[key])}" for key in differing)
@@ -53,8 +55,8 @@ def _labels(firsts: list[RunFacts]) -> list[str]:
 
 
 def differing_settings(runs: Sequence[RunFacts]) -> list[str]:
-    """The names of settings that are not the same in all runs; a run's folder is its name already."""
-    names = [key for key in dict.fromkeys(key for run in runs for key in run.settings) if key != "run_dir"]
+    """The names of settings that are not the same in all runs."""
+    names = dict.fromkeys(key for run in runs for key in run.settings)
     return [name for name in names if len({repr(run.settings.get(name)) for run in runs}) > 1]
 
 

@@ -10,12 +10,9 @@ from gmn_pipeline.errors import GmnError
 from gmn_pipeline.store.reader import TokenStore
 from gmn_pipeline.task import Task
 from gmn_pipeline.types import Array, FloatArray
-from gmn_train.data.inputs import to_device
-from gmn_train.data.session import Session
 from gmn_train.learning.evaluation import evaluate_parts
 from gmn_train.learning.predictions import predict_parts
-from gmn_train.model.frame import GraphModel
-from gmn_train.runs.export import open_best
+from gmn_train.runs.export import TrainedModel, open_best
 from gmn_train.settings.model_settings import ModelConfig
 
 EXPLAIN_STEPS = 16
@@ -52,36 +49,36 @@ def gather_evidence(run: Path, store: Path, fingerprint: str | None) -> Evidence
         now = TokenStore.open(store).fingerprint
         if fingerprint is not None and now != fingerprint:
             return f"the store {store.name} is another one now (fingerprint {now[:12]}, was {fingerprint[:12]})."
-        session, model = open_best(run)
-        parts = predict_parts(session, model, ("val", "test"))
-        metrics = evaluate_parts(session, model, ("val", "test"), parts)
-        deltas = mean_deltas(session, model)
+        best = open_best(run)
+        parts = predict_parts(best.sampler, best.model, best.compute, ("val", "test"))
+        metrics = evaluate_parts(best.sampler, best.model, best.compute, ("val", "test"), parts)
+        deltas = mean_deltas(best)
     except GmnError as error:
         return f"{error}."
     return Evidence(
-        session.task,
+        best.sampler.data.task,
         parts,
         metrics,
         deltas,
-        [] if deltas is None else scan_names(session.config.model),
+        [] if deltas is None else scan_names(best.config.model),
         now,
-        store_facts(session),
-        sum(p.numel() for p in model.parameters()),
+        store_facts(best),
+        sum(p.numel() for p in best.model.parameters()),
     )
 
 
 @torch.inference_mode()
-def mean_deltas(session: Session, model: GraphModel) -> FloatArray | None:
+def mean_deltas(best: TrainedModel) -> FloatArray | None:
     """Mean Δ that each level's tokens receive, (token scans, m+1), over the test items (val if there are none)."""
-    if not session.source.reads_tokens or not session.config.model.token_layers:
+    sampler, data = best.sampler, best.sampler.data
+    if not data.source.reads_tokens or not best.config.model.token_layers:
         return None
-    device = next(model.parameters()).device
     total, weight = np.zeros(0), 0
-    for step in session.evaluation_steps("test" if len(session.items["test"]) else "val")[:EXPLAIN_STEPS]:
-        inputs = session.load(step, None).inputs
-        found = model.eval()(inputs if device.type == "cpu" else to_device(inputs, device), explain=True).level_deltas
-        if found is not None:
-            total = found.cpu().numpy() * inputs.targets + (total if weight else 0)
+    for step in sampler.evaluation_steps("test" if len(data.items["test"]) else "val")[:EXPLAIN_STEPS]:
+        inputs = sampler.load(step, None).inputs
+        deltas = best.model.eval()(best.compute.move(inputs), explain=True).level_deltas
+        if deltas is not None:
+            total = deltas.cpu().numpy() * inputs.targets + (total if weight else 0)
             weight += inputs.targets
     return total / weight if weight else None
 
@@ -94,22 +91,23 @@ def scan_names(config: ModelConfig) -> list[str]:
     return [f"{place}, scan {i + 1}" for place in places for i in range(config.token_layers)]
 
 
-def store_facts(session: Session) -> dict[str, str]:
+def store_facts(best: TrainedModel) -> dict[str, str]:
     """What the store holds and what the run used of it."""
-    manifest, used, task = session.store.manifest, session.view.settings, session.task
+    data = best.sampler.data
+    manifest, used, task = data.store.manifest, data.source.view.settings, data.task
     g, t = manifest.graph, manifest.tokens
     count = {"multiclass": "classes", "multilabel": "labels", "regression": "targets"}.get(task.kind)
     named = [str(v) if k in ("name", "dataset") else f"{k} {v}" for k, v in manifest.dataset.items()]
     facts = {
-        "store": session.config.store.name,
+        "store": best.config.store.name,
         "dataset": ", ".join(named) or "unnamed",
-        "fingerprint": session.store.fingerprint,
+        "fingerprint": data.store.fingerprint,
         "task": f"{task.level}, {task.kind}" + (f", {task.classes} {count}" if count else ""),
         "graph": (f"{g.graphs:,} graphs, " if g.many else "") + f"{g.nodes:,} nodes, {g.edges:,} edges",
-        "items": ", ".join(f"{len(items):,} {part}" for part, items in session.items.items()),
+        "items": ", ".join(f"{len(items):,} {part}" for part, items in data.items.items()),
         "tokens": f"m={used.m} M={used.M} s={used.s}, {t.walk} walks",
         "encodings": ", ".join(manifest.encodings) or "none",
-        "mode": session.mode,
+        "mode": str(best.config.mode),
     }
     if (used.m, used.M, used.s) != (t.m, t.M, t.s):
         facts["tokens"] += f" (of m={t.m} M={t.M} s={t.s} in the store)"

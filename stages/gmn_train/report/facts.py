@@ -10,9 +10,9 @@ import numpy as np
 
 from gmn_pipeline.errors import TrainError
 from gmn_pipeline.types import Array, IntArray
+from gmn_train.learning.evaluation import is_better
 from gmn_train.report.evidence import Evidence, gather_evidence
 from gmn_train.runs.folder import RunFolder
-from gmn_train.train import is_better
 
 
 @dataclass(frozen=True)

@@ -2,17 +2,16 @@
 
 import sys
 import time
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-if TYPE_CHECKING:
-    from gmn_train.data.session import Session
+from gmn_train.runs.watcher import RunHeader, Watcher
 
 Show = Literal["live", "lines", "nothing"]
 LOG_LINES = 10
 """Lines per run in a log."""
 
 
-class Display:
+class Display(Watcher):
     """Follows one run. Everything goes to stderr."""
 
     def __init__(self, show: Show) -> None:
@@ -25,22 +24,27 @@ class Display:
     def for_person(cls, *, silent: bool) -> "Display":
         return cls("nothing" if silent else "live" if sys.stderr.isatty() else "lines")
 
-    def start(self, session: "Session", epochs: int, parameters: int) -> None:
-        t, self._epochs, self._items = session.view.settings, epochs, len(session.items["train"])
+    def start(self, header: RunHeader) -> None:
+        config, task = header.config, header.task
+        assert config.epochs is not None
+        self._epochs, self._items, self._first = config.epochs, header.training_items, header.first_epoch
         self._begun = time.monotonic()
         self.say(
-            f"{session.config.store.name}: {session.task.level} {session.task.kind}, {self._items:,} training items, "
-            f"mode {session.mode}, m={t.m} M={t.M} s={t.s}, {parameters:,} parameters"
+            f"{config.store.name}: {task.level} {task.kind}, {self._items:,} training items, mode {config.mode}, "
+            f"m={config.m} M={config.M} s={config.s}"
+        )
+        self.say(
+            f"{header.path}: model {config.model.name}, recipe {config.recipe}, {header.parameters:,} parameters, "
+            f"{header.device}"
         )
         if self.show == "live":
-            self._bars, self._task = _make_bar(epochs)
+            self._bars, self._task = _make_bar(self._epochs)
+            self._bars.update(self._task, completed=header.first_epoch)
             self._bars.start()
 
     def epoch(self, row: dict[str, Any], best: float, best_epoch: int) -> None:
         done = row["epoch"] + 1
-        if not self._first:
-            self._first = done
-        rate = self._items * (done - self._first + 1) / max(time.monotonic() - self._begun, 1e-9)
+        rate = self._items * (done - self._first) / max(time.monotonic() - self._begun, 1e-9)
         val = f"{row['val']:.4f}" if "val" in row else "-"
         text = f"loss {row['loss']:.4f}  val {val}  best {best:.4f} ({best_epoch + 1})  {rate:,.0f} items/s"
         if self._bars is not None:
@@ -49,7 +53,9 @@ class Display:
             self.say(f"epoch {done}/{self._epochs}  {text}")
 
     def say(self, message: str) -> None:
-        if self.show != "nothing":
+        if self._bars is not None:
+            self._bars.console.print(message, markup=False, highlight=False)
+        elif self.show != "nothing":
             print(message, file=sys.stderr)
 
     def stop(self) -> None:

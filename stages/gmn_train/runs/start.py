@@ -7,11 +7,14 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from gmn_pipeline.errors import ConfigError, TrainError
+from gmn_pipeline.console.config import identity
+from gmn_pipeline.errors import TrainError
 from gmn_pipeline.store.reader import TokenStore
-from gmn_train.runs.display import Display
-from gmn_train.runs.folder import RunFolder, config_table, default_run_dir
-from gmn_train.settings.train_config import TrainConfig
+from gmn_train.machine.compute import Compute, use_threads
+from gmn_train.runs.folder import RunFolder, default_run_dir
+from gmn_train.runs.watcher import Watcher
+from gmn_train.settings.run_settings import TrainConfig
+from gmn_train.train import Training, train
 
 
 @dataclass(frozen=True)
@@ -24,67 +27,89 @@ class Finished:
     """Whether it was there already."""
 
 
-def start_runs(config: TrainConfig, seeds: Sequence[int], splits: Sequence[int], display: Display) -> list[Finished]:
-    """Train once per seed and split. A run that is finished is reported, one that was interrupted is resumed."""
-    fingerprint = TokenStore.open(config.store).fingerprint
-    several = len(seeds) * len(splits) > 1
+def start_runs(
+    config: TrainConfig,
+    watcher: Watcher,
+    *,
+    seeds: Sequence[int] = (),
+    splits: Sequence[int] = (),
+    run_dir: Path | None = None,
+    force: bool = False,
+) -> list[Finished]:
+    """Train once per seed and split. A run that is finished is reported, one that was interrupted is resumed.
+
+    run_dir: the run's folder, or the folder of several; data/runs/... by default. force: start anew even if it exists.
+    """
+    use_threads(config.threads)
+    store = open_store(config)
+    config = replace(config, precision=Compute.of(config, watcher.say).precision)
+    pairs = list(itertools.product(splits or [config.split], seeds or [config.seed]))
     done = []
-    for split, seed in itertools.product(splits, seeds):
+    for split, seed in pairs:
         one = replace(config, seed=seed, split=split)
-        path = default_run_dir(one, fingerprint)
-        if config.run_dir is not None:
-            path = config.run_dir / f"seed{seed}-split{split}" if several else config.run_dir
-        if several:
-            display.say(f"seed {seed}, split {split}: {path}")
-        done.append(_start(one, RunFolder(path), display))
+        path = default_run_dir(one) if run_dir is None else run_dir
+        if len(pairs) > 1:
+            path = path if run_dir is None else run_dir / f"seed{seed}-split{split}"
+            watcher.say(f"seed {seed}, split {split}: {path}")
+        done.append(_start(one, store, RunFolder(path), watcher, force=force))
     return done
 
 
-def _start(config: TrainConfig, folder: RunFolder, display: Display) -> Finished:
-    from gmn_train.data.session import Session
-    from gmn_train.train import choose_device, train
+def open_store(config: TrainConfig) -> TokenStore:
+    """The store of a run's settings; TrainError where it is another one now."""
+    store = TokenStore.open(config.store)
+    if store.fingerprint != config.fingerprint:
+        raise TrainError(
+            f"{config.store} is another store now (fingerprint {store.fingerprint[:12]}, the run was made from "
+            f"{str(config.fingerprint)[:12]}); use that store, or start another run"
+        )
+    return store
 
-    if config.force or not folder.exists:
-        choose_device(config.device)
-        Session(config)  # a mistake is told before anything is written
-    elif _content(folder.config()) != _content(config):
-        raise TrainError(f"{folder.path} is a run with other settings; choose another --run-dir, or pass --force")
+
+def _start(config: TrainConfig, store: TokenStore, folder: RunFolder, watcher: Watcher, *, force: bool) -> Finished:
+    fresh = force or not folder.exists
+    if fresh:
+        Training.prepare(config, store)  # a mistake is told before anything is written
+    elif identity(folder.config()) != identity(config):
+        raise TrainError(f"{folder.path} is a run with {_difference(folder.config(), config)}; {OTHER_RUN}")
     elif (summary := folder.summary()) is not None:
         return Finished(folder.path, summary, found=True)
     try:
         with folder.alone():
-            if config.force or not folder.exists:
+            if fresh:
                 folder.create(config)
             else:
-                display.say(f"{folder.path} was interrupted; going on from its last checkpoint")
-            return Finished(folder.path, train(config, folder, display))
+                watcher.say(f"{folder.path} was interrupted; going on from its last checkpoint")
+                _tell_threads(folder.config(), config, watcher)
+            return Finished(folder.path, train(config, store, folder, watcher))
     finally:
-        display.stop()
+        watcher.stop()
 
 
-def resume_run(path: Path, display: Display) -> Finished:
+OTHER_RUN = "choose another --run-dir, or pass --force to replace it"
+
+
+def _difference(there: TrainConfig, wanted: TrainConfig) -> str:
+    """The first setting in which two runs differ."""
+    one, other = identity(there), identity(wanted)
+    keys = [key for key in {**one, **other} if one.get(key) != other.get(key)]
+    if keys[0] == "fingerprint":
+        return f"another store (fingerprint {str(one.get('fingerprint'))[:12]})"
+    return f"other settings ({keys[0]} is {one.get(keys[0])}, not {other.get(keys[0])})"
+
+
+def _tell_threads(before: TrainConfig, now: TrainConfig, watcher: Watcher) -> None:
+    if before.threads != now.threads:
+        watcher.say(f"note: this run was begun with {before.threads} threads, and {now.threads} may change last digits")
+
+
+def resume_run(path: Path, watcher: Watcher, *, threads: int | None = None) -> Finished:
     """Go on with an interrupted run, from its own settings."""
     folder = RunFolder(path)
-    return _start(folder.config(), folder, display)
-
-
-def _content(config: TrainConfig) -> dict[str, Any]:
-    """What a run's results depend on."""
-    table = config_table(config)
-    for name in ("run_dir", "force", "threads", "loader_threads", "checkpoint_seconds", "device", "store"):
-        table.pop(name, None)
-    return table
-
-
-def parse_numbers(text: str, what: str) -> list[int]:
-    """`0,1,5-8` as a list of numbers; ConfigError where it is none."""
-    numbers: list[int] = []
-    for part in text.split(","):
-        first, dash, last = part.strip().partition("-")
-        if not first.isdigit() or (dash and not last.isdigit()):
-            raise ConfigError(f"--{what} is '{text}'; give numbers and ranges, such as 0,1,2 or 0-9")
-        numbers += range(int(first), int(last or first) + 1)
-    return numbers
+    config = folder.config()
+    config = replace(config, threads=threads or config.threads)
+    use_threads(config.threads)
+    return _start(config, open_store(config), folder, watcher, force=False)
 
 
 def average_runs(runs: Sequence[Finished]) -> dict[str, dict[str, float]]:

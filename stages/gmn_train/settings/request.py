@@ -1,62 +1,77 @@
-"""From the command line to a TrainConfig: defaults < preset < recipe < model < TOML < flags and --set."""
+"""From the command line to the settings of a run: class defaults < recipe < model < TOML file < flags and --set.
+
+Nothing heavy is imported here, so that a mistake is told at once.
+"""
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
-from gmn_pipeline.console.config import load_config, merge_tables, read_toml
-from gmn_pipeline.console.output import two_columns
-from gmn_pipeline.errors import ConfigError, StoreError
-from gmn_pipeline.recipes import Recipe, choose_recipe
-from gmn_pipeline.store.reader import TokenStore
-from gmn_train.settings.model_settings import ModelConfig, preset_changes
-from gmn_train.settings.models import MODELS, model_changes
-from gmn_train.settings.train_config import TrainConfig
-
-DEFAULT_PRESET = "default"
+from gmn_pipeline.console.config import Layer, as_table, flatten, load_config, nest, read_toml, sources_of
+from gmn_pipeline.errors import ConfigError
+from gmn_pipeline.recipes import NO_RECIPE, choose_recipe
+from gmn_pipeline.store.manifest_file import read_manifest
+from gmn_train.model.tables import MODELS
+from gmn_train.settings.model_settings import check_fixed
+from gmn_train.settings.resolve import resolve
+from gmn_train.settings.run_settings import TrainConfig
 
 
-def read_request(
-    given: Mapping[str, Any],
-    file: Path | None = None,
-    assignments: Sequence[str] = (),
-    *,
-    preset: str | None = None,
-    recipe: str | None = None,
-    model: str | None = None,
-) -> TrainConfig:
-    """The settings of a run, checked; also sets the number of threads before anything computes.
+@dataclass(frozen=True)
+class Request:
+    """The settings of a run, with nothing left to choose, and where each came from."""
 
-    The recipe of the store's dataset is taken unless a recipe or a preset is named.
+    config: TrainConfig
+    sources: Mapping[str, str]
+    """By dotted key: `recipe minesweeper`, `--lr`, `the store`; a key that is missing has its default."""
+
+
+def read_request(given: Mapping[str, Any], file: Path | None = None, assignments: Sequence[str] = ()) -> Request:
+    """The settings that flags (by dotted key, None where not given), a config file and --set make together.
+
+    Raises ConfigError (an unknown or repeated key, a value that is not allowed, a setting that undoes the model) and
+    StoreError.
     """
-    told = read_toml(file) if file else {}
-    base = {"model": preset_changes(preset or DEFAULT_PRESET)}
-    found = _recipe(recipe, preset, given.get("store") or told.get("store"))
-    if found is not None:
-        base = merge_tables(base, found.train)
-    if model is not None:
-        base = merge_tables(base, {"model": model_changes(model)})
-    flags = {name: value for name, value in given.items() if value is not None}
-    flags.update(_assignment(text) for text in assignments)
-    config = load_config(TrainConfig, file, flags, base)
-    use_threads(config.threads)
-    return config
+    command = _command_line(given, assignments)
+    table = read_toml(file) if file else {}
+    wanted = flatten(nest(table)) | command
+    manifest = read_manifest(Path(wanted["store"])) if "store" in wanted else None
+    dataset = None if manifest is None else str(manifest.dataset.get("dataset"))
+    recipe = choose_recipe(wanted.get("recipe"), dataset)
+    recipe_values = {} if recipe is None else recipe.train
+    name = str(({"model.name": "gmn"} | flatten(recipe_values) | wanted)["model.name"])
+    model = MODELS.find(name)
+    layers = [
+        Layer(f"recipe {recipe.name}" if recipe else "no recipe", recipe_values),
+        Layer(f"model {model.name}", {"model": {**model.starts, **model.fixes}}),
+        Layer(str(file), table),
+        *(Layer(_option(key), {key: value}) for key, value in command.items()),
+    ]
+    sources = {"recipe": "the store"} | sources_of(*layers)
+    names = Layer("the request", {"model.name": model.name, "recipe": recipe.name if recipe else NO_RECIPE})
+    config = load_config(TrainConfig, *layers, names)
+    assert manifest is not None, "load_config refuses settings without a store"
+    check_fixed(config.model, {key.removeprefix("model."): source for key, source in sources.items()})
+    resolved = resolve(config, manifest)
+    before, after = flatten(as_table(config)), flatten(as_table(resolved))
+    return Request(resolved, sources | {key: "the store" for key in after if key not in before})
 
 
-def _recipe(asked: str | None, preset: str | None, store: Any) -> Recipe | None:
-    """By name, or by the dataset that the store was made from; a store that cannot be read is told of later."""
-    if asked is not None or preset is not None or store is None:
-        return choose_recipe(asked, None)
-    try:
-        dataset = TokenStore.open(Path(store)).manifest.dataset.get("dataset")
-    except StoreError:
-        return None
-    return choose_recipe(None, str(dataset))
+def _command_line(given: Mapping[str, Any], assignments: Sequence[str]) -> dict[str, Any]:
+    """Flags and --set as one table of dotted keys; ConfigError where a key is given twice."""
+    command = {key: value for key, value in given.items() if value is not None}
+    for text in assignments:
+        key, value = _assignment(text)
+        if key in command:
+            raise ConfigError(f"{key} is given twice, by {_option(key)} and by --set {text}; keep one of them")
+        command[key] = value
+    return command
+
+
+def _option(key: str) -> str:
+    return "--model" if key == "model.name" else f"--set {key}" if "." in key else "--" + key.replace("_", "-")
 
 
 def _assignment(text: str) -> tuple[str, Any]:
@@ -68,29 +83,3 @@ def _assignment(text: str) -> tuple[str, Any]:
         return key.strip(), tomllib.loads(f"x = {value}")["x"]
     except tomllib.TOMLDecodeError:
         return key.strip(), value.strip()
-
-
-def use_threads(threads: int | None) -> None:
-    """One number for torch's threads and for our kernels, which follow torch's."""
-    import torch
-
-    if threads is not None:
-        torch.set_num_threads(threads)
-
-
-def print_models() -> None:
-    """Every name that --model takes."""
-    Console().print(two_columns("", [(name, line) for name, (line, _) in MODELS.items()]))
-
-
-def print_settings() -> None:
-    """Every setting with its default and meaning."""
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for column in ("setting", "default", "meaning"):
-        table.add_column(column, overflow="fold", no_wrap=column == "setting")
-    for cls, prefix in ((TrainConfig, ""), (ModelConfig, "model.")):
-        for item in fields(cls):  # type: ignore[arg-type]
-            if item.name != "model":
-                default = "required" if item.default is MISSING else "" if item.default is None else str(item.default)
-                table.add_row(prefix + item.name, default, item.metadata["help"])
-    Console().print(table)

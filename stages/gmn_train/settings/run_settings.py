@@ -1,28 +1,41 @@
-"""Everything `gmn-train run` can be told beside the model, each setting declared and documented once. No torch here."""
+"""Everything that decides a training run, each setting declared and documented once. No torch here.
+
+A setting that is None is chosen automatically from the store; `resolve` does that before a run starts.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from gmn_pipeline.console.config import setting
+from gmn_pipeline.console.config import check_words, setting
 from gmn_pipeline.errors import ConfigError
+from gmn_train.settings.model_settings import ModelConfig
 
-DATA, TRAINING, MEMORY, RUN = "Data", "Training", "Memory and speed", "Run folder"
+DATA, TRAINING, MEMORY = "Data", "Training", "Memory and speed"
+Mode = Literal["full", "batch", "graphs"]
 
 
 @dataclass(frozen=True)
-class LoopConfig:
-    """One training run, whatever the model."""
+class TrainConfig:
+    """One training run."""
 
-    store: Path = setting(help="Token store to train from, such as data/arxiv.zarr.", group=DATA)
-    m: int | None = setting(None, help="Use levels up to this, if fewer than stored.", group=DATA)
-    M: int | None = setting(None, help="Use this many walks per token, if fewer than stored.", group=DATA)
-    s: int | None = setting(None, help="Tokens per level, if fewer than stored: drawn anew each epoch.", group=DATA)
+    store: Path = setting(help="Token store to train from, such as data/arxiv.zarr.", group=DATA, affects_result=False)
+    fingerprint: str | None = setting(None, help="The store's content; a run refuses another.", group=DATA, flag="")
+    recipe: str | None = setting(
+        None, help="Recipe to start from, or `none`. Default: the store's dataset.", group=DATA, affects_result=False
+    )
+    m: int | None = setting(None, help="Levels of tokens. Default: all that are stored.", group=DATA)
+    M: int | None = setting(None, help="Walks per token. Default: all that are stored.", group=DATA)
+    s: int | None = setting(
+        None, help="Tokens per level, drawn anew each epoch. Default: all that are stored.", group=DATA
+    )
     split: int = setting(0, help="Which of the stored splits.", group=DATA)
     seed: int = setting(0, help="Seed of weights, dropout, shuffling and draws.", group=DATA)
 
-    epochs: int | None = setting(None, help="Epochs; 200 for one graph, 100 for many, unless given.", group=TRAINING)
-    lr: float | None = setting(None, help="Peak learning rate; 0.005 for one graph, 0.001 for many.", group=TRAINING)
+    epochs: int | None = setting(None, help="Epochs. Default: 200 for one graph, 100 for many.", group=TRAINING)
+    lr: float | None = setting(
+        None, help="Peak learning rate. Default: 0.005 for one graph, 0.001 for many.", group=TRAINING
+    )
     weight_decay: float = setting(1e-5, help="AdamW's, on matrices only.", group=TRAINING)
     warmup: int = setting(10, help="Epochs of linear warm-up before the cosine.", group=TRAINING)
     clip: float = setting(1.0, help="Largest gradient norm; 0 for none.", group=TRAINING)
@@ -32,30 +45,43 @@ class LoopConfig:
     eval_every: int = setting(1, help="Epochs between evaluations.", group=TRAINING)
     eval_draws: int = setting(1, help="Draws of repeats to average predictions over.", group=TRAINING)
 
-    mode: Literal["auto", "full", "batch"] = setting(
-        "auto", help="One graph: scan all nodes, exactly, or the nodes of a batch.", group=MEMORY
+    mode: Mode | None = setting(
+        None, help="One graph: all nodes in each step, exactly, or batches of nodes. Default: full.", group=MEMORY
     )
     batch_size: int = setting(64, help="Graphs per batch (many graphs).", group=MEMORY)
     batch_nodes: int = setting(2048, help="Nodes per batch in mode `batch`.", group=MEMORY)
     memory_budget: float = setting(4.0, help="GB that activations of token blocks may take.", group=MEMORY)
-    threads: int | None = setting(None, help="Threads; all cores unless given.", group=MEMORY)
-    loader_threads: int = setting(1, help="Threads that read ahead. Never changes a result.", group=MEMORY)
-    device: Literal["auto", "cpu", "cuda"] = setting("auto", help="Where to compute.", group=MEMORY)
+    threads: int | None = setting(None, help="Threads. Default: all cores.", group=MEMORY, affects_result=False)
+    loader_threads: int = setting(
+        1, help="Threads that read ahead. Never changes a result.", group=MEMORY, affects_result=False
+    )
+    device: Literal["auto", "cpu", "cuda"] = setting(
+        "auto", help="Where to compute.", group=MEMORY, affects_result=False
+    )
     precision: Literal["auto", "float32", "bf16"] = setting(
         "float32", help="Of matrix products; bf16, or auto, only where a probe shows it to be faster.", group=MEMORY
     )
+    checkpoint_seconds: float = setting(
+        30.0, help="Least seconds between checkpoints; 0: every step.", group=MEMORY, affects_result=False
+    )
 
-    run_dir: Path | None = setting(None, help="Folder of the run; data/runs/... unless given.", group=RUN)
-    checkpoint_seconds: float = setting(30.0, help="Least seconds between checkpoints; 0: every step.", group=RUN)
-    force: bool = setting(False, help="Start anew even if the run exists.", group=RUN)
+    model: ModelConfig = setting(ModelConfig, help="The model's settings.", group="Model")
 
     def __post_init__(self) -> None:
+        check_words(self)
         for name in ("epochs", "batch_size", "batch_nodes", "threads", "loader_threads", "eval_every", "eval_draws"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ConfigError(f"{name} is {value}; it must be at least 1")
         for name in ("warmup", "clip", "patience", "weight_decay", "split", "seed", "checkpoint_seconds"):
-            if getattr(self, name) < 0:
-                raise ConfigError(f"{name} is {getattr(self, name)}; it must not be negative")
-        if (self.lr is not None and self.lr <= 0) or self.memory_budget <= 0:
-            raise ConfigError("lr and memory_budget must be above 0")
+            if not 0 <= getattr(self, name) < float("inf"):
+                raise ConfigError(f"{name} is {getattr(self, name)}; it must not be negative or infinite")
+        for name in ("lr", "memory_budget"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < float("inf"):
+                raise ConfigError(f"{name} is {value}; it must be above 0 and finite")
+
+    @property
+    def automatic(self) -> bool:
+        """Whether something is still to be chosen from the store."""
+        return self.fingerprint is None

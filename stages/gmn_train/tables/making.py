@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from gmn_pipeline.disk.atomic_file import write_text
 from gmn_pipeline.errors import ConfigError
 from gmn_train.tables.plots import draw_plot, save_plot
 from gmn_train.tables.running import RowResult, Say, collect, make_stores, plan_jobs, run_jobs
 from gmn_train.tables.spec import TableSpec, read_spec
 from gmn_train.tables.writing import to_markdown, to_page
-from gmn_train.text_file import write_text
 
 INTRO = """# Results
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from gmn_pipeline.errors import StoreError, TrainError
-from gmn_pipeline.store.reader import TokenStore
+from gmn_pipeline.store.manifest_file import read_manifest
 from gmn_train.runs.folder import RunFolder, default_run_dir
-from gmn_train.runs.start import parse_numbers
+from gmn_train.settings.numbers import parse_numbers
 from gmn_train.settings.request import read_request
 from gmn_train.tables.spec import RowSpec, TableSpec
 
@@ -70,12 +70,11 @@ def plan_jobs(spec: TableSpec) -> list[Job]:
     jobs = []
     for number, row in enumerate(spec.row):
         try:
-            fingerprint = TokenStore.open(row.store_path).fingerprint
+            plain = read_request({"store": row.store_path, "model.name": row.model}, None, row.assignments).config
         except StoreError:
             continue
-        plain = read_request({"store": row.store_path}, None, row.assignments, model=row.model)
         for seed, split in product(parse_numbers(row.seeds, "seeds"), parse_numbers(row.splits, "splits")):
-            path = default_run_dir(replace(plain, seed=seed, split=split), fingerprint)
+            path = default_run_dir(replace(plain, seed=seed, split=split))
             jobs.append((split, seed, number, Job(row, seed, split, path)))
     return [job for _, _, _, job in sorted(jobs, key=lambda item: item[:3])]
 
@@ -84,7 +83,7 @@ def make_stores(rows: Sequence[RowSpec], say: Say) -> None:
     """Tokenize, by the command of stage one, what is not there yet."""
     for row in {str(row.store_path): row for row in rows}.values():
         try:
-            TokenStore.open(row.store_path)
+            read_manifest(row.store_path)
         except StoreError:
             say(f"making {row.store_path}")
             command = ["tokenize", "--dataset", row.dataset, "--out", str(row.store_path), *row.tokenize, "--quiet"]

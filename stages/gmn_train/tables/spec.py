@@ -8,8 +8,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from gmn_pipeline.console.config import first_problem, merge_tables, read_toml
 from gmn_pipeline.errors import ConfigError
-from gmn_train.runs.start import parse_numbers
-from gmn_train.settings.models import model_changes
+from gmn_train.model.tables import MODELS
+from gmn_train.settings.numbers import parse_numbers
 
 _STRICT = {"extra": "forbid"}
 
@@ -86,7 +86,7 @@ def read_spec(file: Path) -> TableSpec:
         raise ConfigError(f"{file} has no [[row]]; a row names a dataset and a model")
     names = [row.name for row in spec.row]
     for row in spec.row:
-        model_changes(row.model)
+        MODELS.find(row.model)
         for what in ("seeds", "splits"):
             parse_numbers(getattr(row, what), what)
         if names.count(row.name) > 1:

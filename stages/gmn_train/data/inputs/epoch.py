@@ -1,15 +1,19 @@
 """The parts of inputs that depend on the epoch: tokens with their repeats, encodings with their signs, node order."""
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor
 
 from gmn_pipeline.store.view import TokenBatch
+from gmn_pipeline.tables import load_code
 from gmn_pipeline.types import IntArray
 from gmn_train.data.draws import draw_repeats, draw_signs, draw_ties
 from gmn_train.data.inputs.rows import feature_tensor
 from gmn_train.data.inputs.source import InputSource
-from gmn_train.model.layers.node_layer import NodeOrder
+from gmn_train.data.node_order import NodeOrder
+from gmn_train.model.tables import READABLE
 
 
 def gather_tokens(source: InputSource, ids: IntArray, epoch: int | None) -> TokenBatch:
@@ -29,8 +33,8 @@ def node_tensors(
     graph_of: IntArray,
     epoch: int | None,
     everything: bool = False,
-) -> dict[str, Tensor | None]:
-    """x, encodings and log_degree of the nodes `ids`; graph_of (U,) is each one's place in `graphs`.
+) -> dict[str, Any]:
+    """x, encodings, log_degree and extra inputs of the nodes `ids`; graph_of (U,) is each one's place in `graphs`.
 
     everything: the ids are all there are, in their order.
     """
@@ -50,13 +54,23 @@ def node_tensors(
         "x": x,
         "encodings": torch.from_numpy(np.concatenate(columns, 1)) if columns else None,
         "log_degree": None if degree is None else torch.from_numpy(degree),
+        "extra": extra_inputs(source, ids, epoch),
     }
+
+
+def extra_inputs(source: InputSource, ids: IntArray, epoch: int | None) -> dict[str, Tensor]:
+    """What only some models read, by name: see `model.tables.READABLE`."""
+    wanted = [READABLE[name] for name in sorted(source.config.reads)]
+    return {entry.name: load_code(entry.code)(source, ids, epoch) for entry in wanted if entry.code is not None}
 
 
 def scan_order(
     source: InputSource, ids: IntArray, graph_of: IntArray, starts: IntArray, epoch: int | None
 ) -> NodeOrder:
     """Rows by graph, then rank, then a random draw per node: never by id, which would leak positions."""
+    borders = torch.from_numpy(np.asarray(starts, np.int64))
+    if source.ranks is None:
+        return NodeOrder(torch.arange(len(ids)), borders)
     ties = draw_ties(source.seed, epoch if source.config.order_ties == "epoch" else None, ids)
     rows = np.lexsort((ties, source.ranks[ids], graph_of))
-    return NodeOrder(torch.from_numpy(rows), torch.from_numpy(np.asarray(starts, np.int64)))
+    return NodeOrder(torch.from_numpy(rows), borders)

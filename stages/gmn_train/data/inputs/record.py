@@ -4,17 +4,17 @@ Rows: the B nodes asked for come first, then other nodes of their tokens (only i
 Node layers run on the first S rows: all of them, or in a batch the B nodes alone. For whole graphs B = S = U.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 from gmn_pipeline.errors import ModelError
 from gmn_pipeline.store.token_settings import TokenSettings
+from gmn_train.data.neighbourhood import Neighbourhood
+from gmn_train.data.node_order import NodeOrder
 from gmn_train.data.token_chunks import LazyChunks, TokenChunk, chunk_sizes, move
-from gmn_train.model.layers.branches import Neighbourhood
-from gmn_train.model.layers.node_layer import NodeOrder
 from gmn_train.model.scan.checks import check_finite
 
 
@@ -61,6 +61,8 @@ class ModelInputs:
     """Of the first B rows, in that order; empty where the model reads none."""
     pairs: Tensor | None = None
     """(K, 2) int64 rows: the items of a link task."""
+    extra: Mapping[str, Tensor] = field(default_factory=dict)
+    """By name, what only some models read."""
 
     def __post_init__(self) -> None:
         for name, value in (("x", self.x), ("encodings", self.encodings), ("log_degree", self.log_degree)):
@@ -101,6 +103,7 @@ def to_device(inputs: ModelInputs, device: torch.device | str) -> ModelInputs:
     moved = move(inputs, device)
     near = Neighbourhood(inputs.near.edge_index.to(device), inputs.near.rows, inputs.near.symmetric)
     chunks = inputs.tokens
+    object.__setattr__(moved, "extra", {name: value.to(device) for name, value in inputs.extra.items()})
     object.__setattr__(moved, "near", near)
     object.__setattr__(moved, "order", NodeOrder(inputs.order.rows.to(device), inputs.order.graph_ptr))
     object.__setattr__(moved, "tokens", LazyChunks(chunk_sizes(chunks), lambda i: chunks[i].to(device)))

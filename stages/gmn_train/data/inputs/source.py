@@ -12,9 +12,11 @@ from gmn_pipeline.store.view import Part, TokenView
 from gmn_pipeline.types import Array, FloatArray, IntArray
 from gmn_train.data.inputs.record import InputFacts
 from gmn_train.data.inputs.rows import feature_tensor, neighbourhood
-from gmn_train.model.encoders import token_parts
-from gmn_train.model.layers.branches import Neighbourhood
+from gmn_train.data.neighbourhood import Neighbourhood
 from gmn_train.settings.model_settings import ModelConfig
+
+TOKEN_PARTS: dict[str, Part] = {"token_edges": "edges", "walks": "walks"}
+"""What a gathered token may carry beside its nodes, by the word that asks for it."""
 
 
 class InputSource:
@@ -24,10 +26,14 @@ class InputSource:
         """seed: of everything that is drawn per epoch. StoreError where the store lacks an encoding or ordering."""
         self.view, self.config, self.seed = view, config, seed
         self.graph: Graph = view.store.graph
-        self.parts: Sequence[Part] = token_parts(config.encoder) if config.uses_tokens else ()
-        self.reads_tokens = config.uses_tokens and view.settings.m > 0
+        self.parts: Sequence[Part] = [part for word, part in TOKEN_PARTS.items() if word in config.reads]
+        self.reads_tokens = "tokens" in config.reads and view.settings.m > 0
         if self.graph.num_nodes == 0:
             raise ModelError(f"{view.store.path} holds an empty graph; there is nothing to train on")
+
+    def check(self) -> None:
+        """StoreError where an encoding or ordering that the model reads is missing."""
+        _ = self.facts, self.ranks
 
     @cached_property
     def laplacian(self) -> FloatArray | None:
@@ -41,14 +47,18 @@ class InputSource:
 
     def _encoding(self, name: str, array: str) -> FloatArray | None:
         wanted, present = self.config.encodings, self.view.store.manifest.encodings
+        if "encodings" not in self.config.reads:
+            return None
         if wanted == name or (wanted == "all" and name in present):
             return self.view.store.encoding(name)[array]
         return None
 
     @cached_property
-    def ranks(self) -> IntArray:
-        """(n,) importance of each node in the scan; equal where tied."""
+    def ranks(self) -> IntArray | None:
+        """(n,) importance of each node in the scan, equal where tied; None where the model scans no nodes."""
         name = self.config.order
+        if "ordering" not in self.config.reads:
+            return None
         if name == "random":
             return np.zeros(self.graph.num_nodes, dtype=np.int32)
         if name == "degree" and name not in self.view.store.manifest.orderings:
@@ -91,7 +101,7 @@ class InputSource:
     @property
     def edge_attr(self) -> Array | None:
         """(E, Fe) by CSR slot, where the graph has edge features and the model reads them."""
-        return self.graph.edge_attr if self.config.uses_edge_features else None
+        return self.graph.edge_attr if "edge_features" in self.config.reads else None
 
     @cached_property
     def all_edge_attr(self) -> Tensor | None:

@@ -8,6 +8,7 @@ import torch
 from gmn_pipeline.errors import ModelError
 from gmn_pipeline.store.view import TokenBatch
 from gmn_pipeline.types import Array, IntArray
+from gmn_train.data.clock import Clock
 from gmn_train.data.inputs.epoch import gather_tokens, node_tensors, scan_order
 from gmn_train.data.inputs.record import ModelInputs
 from gmn_train.data.inputs.rows import concatenate_ranges, feature_tensor, neighbourhood, pair_rows
@@ -23,12 +24,13 @@ def whole_inputs(
     chunk_nodes: int | None = None,
     keep_tokens: bool = True,
     pairs: Array | None = None,
+    clock: Clock | None = None,
 ) -> ModelInputs:
     """All nodes of some graphs, packed; of every graph unless told: `full` mode for one graph, batches for many.
 
     epoch: of training, from 0; None for evaluation. chunk_nodes: nodes whose tokens are encoded at a time; all of them
     unless given. keep_tokens: False reads a chunk from the store whenever it is used, so that memory does not grow
-    with the store. pairs: (K, 2) node ids.
+    with the store. pairs: (K, 2) node ids. clock: counts the seconds that reading a chunk makes a pass wait.
     """
     g, borders = source.graph, source.graph_ptr
     everything = graphs is None
@@ -68,7 +70,9 @@ def whole_inputs(
     tokens: Sequence[TokenChunk] = ()
     if source.reads_tokens and len(ids):
         sizes_of_chunks = [min(step, len(ids) - first) for first in range(0, len(ids), step)]
-        tokens = tuple(map(load, range(len(sizes_of_chunks)))) if keep_tokens else LazyChunks(sizes_of_chunks, load)
+        tokens = (
+            tuple(map(load, range(len(sizes_of_chunks)))) if keep_tokens else LazyChunks(sizes_of_chunks, load, clock)
+        )
     return ModelInputs(
         settings=source.view.settings,
         node_ids=torch.from_numpy(ids),

@@ -10,16 +10,14 @@ from collections.abc import Callable
 from torch import Tensor, nn
 from torch.nn.functional import relu
 
-from gmn_pipeline.errors import ModelError
 from gmn_train.data.inputs import InputFacts, ModelInputs
 from gmn_train.model.encoders.gatedgcn import gated_convolution, gated_messages
 from gmn_train.model.encoders.gine import gine_convolution, gine_messages
 from gmn_train.model.frame import GraphModel, ModelOutputs, graph_numbers
 from gmn_train.model.layers.node_layer import make_norm
 from gmn_train.model.layers.quick_dropout import quick_dropout
+from gmn_train.model.tables import HEADS
 from gmn_train.settings.model_settings import ModelConfig
-
-HEADS = 4
 
 
 class Convolution(nn.Module):
@@ -81,19 +79,17 @@ class GpsLayer(nn.Module):
 
 
 class Baseline(GraphModel):
-    """A baseline for inputs that `facts` describes; `config.architecture` names it."""
+    """A baseline for inputs that `facts` describes; `config.name` says which."""
 
     def __init__(self, config: ModelConfig, facts: InputFacts) -> None:
         super().__init__(config, facts)
-        if config.architecture.startswith("gps") and config.width % HEADS:
-            raise ModelError(f"gps has {HEADS} attention heads, which do not divide width {config.width}")
         self.layers = nn.ModuleList(self._layer() for _ in range(config.node_layers))
 
     def _layer(self) -> nn.Module:
         c, edges = self.config, self.facts.edge_columns > 0
-        if c.architecture.startswith("gps"):
-            return GpsLayer(c, "performer" if c.architecture == "gps-performer" else "multihead", edges)
-        mix = nn.Linear(c.width, c.width) if c.architecture == "mlp" else Convolution(c.architecture, c.width, edges)
+        if c.name.startswith("gps"):
+            return GpsLayer(c, "performer" if c.name == "gps-performer" else "multihead", edges)
+        mix = nn.Linear(c.width, c.width) if c.name == "mlp" else Convolution(c.name, c.width, edges)
         return PlainLayer(mix, c)
 
     def forward(self, inputs: ModelInputs, *, explain: bool = False) -> ModelOutputs:  # noqa: ARG002 - no tokens here
@@ -107,10 +103,3 @@ class Baseline(GraphModel):
         for layer in self.layers:
             h = layer(h, edge_index, graph, edge_states)
         return self.predict(h, inputs)
-
-
-def make_graph_model(config: ModelConfig, facts: InputFacts) -> GraphModel:
-    """The model that `config.architecture` names."""
-    from gmn_train.model.gmn import GMN
-
-    return GMN(config, facts) if config.architecture == "gmn" else Baseline(config, facts)

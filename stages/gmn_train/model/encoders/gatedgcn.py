@@ -1,8 +1,13 @@
 """`gatedgcn`: gated message passing (Bresson & Laurent 2017) on the induced subgraph, the paper's own example."""
 
+from typing import TYPE_CHECKING
+
 from torch import Tensor, nn
 
 from gmn_train.model.encoders.messages import MessageEncoder
+
+if TYPE_CHECKING:
+    from gmn_train.settings.model_settings import ModelConfig
 
 
 def gated_convolution(width: int, edge_features: bool) -> nn.Module:
@@ -18,6 +23,7 @@ def gated_messages(convolution: nn.Module, x: Tensor, edge_index: Tensor, edges:
     return out
 
 
-def gatedgcn_encoder(width: int, layers: int, edge_features: bool) -> MessageEncoder:
+def make(config: "ModelConfig", edge_features: bool) -> MessageEncoder:
     """Gates weigh every message by both endpoints and the edge. Several times the cost of `local`."""
-    return MessageEncoder(width, [gated_convolution(width, edge_features) for _ in range(layers)], gated_messages)
+    layers = [gated_convolution(config.width, edge_features) for _ in range(config.encoder_layers)]
+    return MessageEncoder(config.width, layers, gated_messages)

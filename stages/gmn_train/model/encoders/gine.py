@@ -1,8 +1,13 @@
 """`gine`: GIN with edge features (Hu et al. 2020) on the induced subgraph."""
 
+from typing import TYPE_CHECKING
+
 from torch import Tensor, nn
 
 from gmn_train.model.encoders.messages import MessageEncoder
+
+if TYPE_CHECKING:
+    from gmn_train.settings.model_settings import ModelConfig
 
 
 def gine_convolution(width: int, edge_features: bool) -> nn.Module:  # noqa: ARG001 - zeros stand in where there are none
@@ -20,6 +25,7 @@ def gine_messages(convolution: nn.Module, x: Tensor, edge_index: Tensor, edges: 
     return out
 
 
-def gine_encoder(width: int, layers: int, edge_features: bool) -> MessageEncoder:
+def make(config: "ModelConfig", edge_features: bool) -> MessageEncoder:
     """Sums, not means: it counts neighbours inside the token. Several times the cost of `local`."""
-    return MessageEncoder(width, [gine_convolution(width, edge_features) for _ in range(layers)], gine_messages)
+    layers = [gine_convolution(config.width, edge_features) for _ in range(config.encoder_layers)]
+    return MessageEncoder(config.width, layers, gine_messages)

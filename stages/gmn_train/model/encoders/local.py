@@ -7,25 +7,24 @@ over a token's features would hide how much it has of anything, and one over tok
 the nodes are cut into chunks.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
 from gmn_pipeline.errors import ModelError
-from gmn_pipeline.store.view import Part
 from gmn_train.data.token_chunks import TokenChunk
 from gmn_train.machine.threads import run_tasks
 from gmn_train.model.encoders.flat_edges import flat_edge_index
 from gmn_train.model.encoders.local_kernels import local_gradients, local_outputs
 from gmn_train.model.encoders.pooling import channel_ranges, has_kernels, token_ranges
 
+if TYPE_CHECKING:
+    from gmn_train.settings.model_settings import ModelConfig
+
 
 class LocalEncoder(nn.Module):
     """See the module. Edge features are not used: `gatedgcn` and `gine` take them."""
-
-    parts: Sequence[Part] = ("edges",)
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -89,3 +88,7 @@ class LocalSum(torch.autograd.Function):
             lambda task: local_gradients(*arrays, *ctx.layout, *task, *outputs), channel_ranges(grad_out.shape[1])
         )
         return (*grads, *[None] * 6)
+
+
+def make(config: "ModelConfig", edge_features: bool) -> LocalEncoder:  # noqa: ARG001
+    return LocalEncoder(config.width)

@@ -1,18 +1,18 @@
 """`mean`: projected node states, averaged over the token. Sees which nodes are near, not how they are linked."""
 
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
-from gmn_pipeline.store.view import Part
 from gmn_train.data.token_chunks import TokenChunk
 from gmn_train.model.encoders.pooling import pool_tokens
+
+if TYPE_CHECKING:
+    from gmn_train.settings.model_settings import ModelConfig
 
 
 class MeanEncoder(nn.Module):
     """Mean over u in the token of W h_u. The cheapest encoder: one sparse product."""
-
-    parts: Sequence[Part] = ()
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -25,3 +25,7 @@ class MeanEncoder(nn.Module):
     def forward(self, chunk: TokenChunk, projected: Tensor) -> Tensor:
         """(T, d)"""
         return pool_tokens(projected, chunk)
+
+
+def make(config: "ModelConfig", edge_features: bool) -> MeanEncoder:  # noqa: ARG001
+    return MeanEncoder(config.width)

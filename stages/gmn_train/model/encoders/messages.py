@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from gmn_pipeline.store.view import Part
 from gmn_train.data.token_chunks import TokenChunk
 from gmn_train.model.encoders.flat_edges import flat_edge_index, flat_edge_rows
 from gmn_train.model.encoders.pooling import pool_entries
@@ -19,8 +18,6 @@ class MessageEncoder(nn.Module):
 
     Each layer is x <- x + ReLU(conv(x)). Memory: a few (N, d) tensors per layer, so chunks matter here.
     """
-
-    parts: Sequence[Part] = ("edges",)
 
     def __init__(self, width: int, convolutions: Sequence[nn.Module], convolve: Convolve) -> None:
         super().__init__()

@@ -5,25 +5,25 @@ last `window` nodes, and is it linked to them. Windows see cycles and cliques th
 NeuralWalker look links up in a dense adjacency of the whole graph; a token holds its own edges, so none is needed.
 """
 
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from gmn_pipeline.errors import ModelError
-from gmn_pipeline.store.view import Part
 from gmn_train.data.token_chunks import TokenChunk
 from gmn_train.machine.threads import run_tasks
 from gmn_train.model.encoders.rwf_kernels import walk_windows
 from gmn_train.model.layers.full_precision import full
+
+if TYPE_CHECKING:
+    from gmn_train.settings.model_settings import ModelConfig
 
 NODES_PER_TASK = 512
 
 
 class RandomWalkEncoder(nn.Module):
     """token = W mean over walks and steps of ReLU(conv(ReLU(W_x h + W_e edge + W_w windows)))."""
-
-    parts: Sequence[Part] = ("edges", "walks")
 
     def __init__(self, width: int, window: int, conv_width: int = 3) -> None:
         super().__init__()
@@ -83,3 +83,7 @@ def level_features(chunk: TokenChunk, level: int, window: int) -> tuple[Tensor, 
     ranges = [(b, min(b + NODES_PER_TASK, len(chunk))) for b in range(0, len(chunk), NODES_PER_TASK)]
     run_tasks(lambda task: walk_windows(*arrays, *settings, *task, *outputs), ranges)
     return states.to(device), steps.to(device), windows.to(device)
+
+
+def make(config: "ModelConfig", edge_features: bool) -> RandomWalkEncoder:  # noqa: ARG001 - added where there are any
+    return RandomWalkEncoder(config.width, config.rwf_window)

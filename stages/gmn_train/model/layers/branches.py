@@ -4,51 +4,20 @@
 on Minesweeper at width 64, PyG's GCNConv (cached, edge index) 13.8 ms.
 """
 
-import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
-from gmn_pipeline.errors import ModelError, nearest
+from gmn_pipeline.tables import load_code
+from gmn_train.data.neighbourhood import Neighbourhood
 from gmn_train.model.encoders.gatedgcn import gated_convolution, gated_messages
 from gmn_train.model.encoders.gine import gine_convolution, gine_messages
+from gmn_train.model.tables import BRANCHES
 
-
-@dataclass(frozen=True)
-class Neighbourhood:
-    """The edges that node layers pass messages along, and what is derived from them once."""
-
-    edge_index: Tensor
-    """(2, E) int64: messages go from row 0 to row 1."""
-    rows: int
-    """S: rows of node states they connect."""
-    symmetric: bool
-    """Whether every edge has its reverse."""
-
-    @cached_property
-    def gcn_matrix(self) -> tuple[Tensor, Tensor]:
-        """D^-1/2 (A + I) D^-1/2 as (S, S) sparse CSR, and its transpose."""
-        lacking = torch.ones(self.rows, dtype=torch.bool, device=self.edge_index.device)
-        lacking[self.edge_index[0, self.edge_index[0] == self.edge_index[1]]] = False
-        edge_index = torch.cat([self.edge_index, lacking.nonzero().T.expand(2, -1)], 1)
-        root = torch.bincount(edge_index[1], minlength=self.rows).rsqrt()  # (S,) D^-1/2
-        weight = root[edge_index[0]] * root[edge_index[1]]
-        matrix = sparse_csr(edge_index.flip(0), weight, self.rows)
-        return matrix, matrix if self.symmetric else sparse_csr(edge_index, weight, self.rows)
-
-
-def sparse_csr(entries: Tensor, values: Tensor, rows: int) -> Tensor:
-    """A (rows, rows) CSR matrix from (2, E) coordinates; int32 indices, which MKL takes as they are."""
-    order = torch.argsort(entries[0] * rows + entries[1])
-    row, column = entries[:, order]
-    pointer = torch.searchsorted(row.contiguous(), torch.arange(rows + 1, device=row.device))
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")  # products are all we need of it
-        return torch.sparse_csr_tensor(pointer.int(), column.int(), values[order], (rows, rows), check_invariants=False)
+if TYPE_CHECKING:
+    from gmn_train.settings.model_settings import ModelConfig
 
 
 class SparseProduct(torch.autograd.Function):
@@ -92,18 +61,21 @@ class PygBranch(nn.Module):
         return self._convolve(self.convolution, h, near.edge_index, edge_states)
 
 
-BRANCHES: dict[str, Callable[[int, bool], nn.Module]] = {
-    "gcn": GcnBranch,
-    "gatedgcn": lambda width, edges: PygBranch(gated_convolution(width, edges), gated_messages),
-    "gine": lambda width, edges: PygBranch(gine_convolution(width, edges), gine_messages),
-}
+def make_gcn(config: "ModelConfig", edge_features: bool) -> nn.Module:
+    return GcnBranch(config.width, edge_features)
 
 
-def make_branch(name: str, width: int, edge_features: bool) -> nn.Module | None:
-    """A branch by name, None for `none`; ModelError names the nearest where there is none."""
-    if name == "none":
+def make_gatedgcn(config: "ModelConfig", edge_features: bool) -> nn.Module:
+    return PygBranch(gated_convolution(config.width, edge_features), gated_messages)
+
+
+def make_gine(config: "ModelConfig", edge_features: bool) -> nn.Module:
+    return PygBranch(gine_convolution(config.width, edge_features), gine_messages)
+
+
+def make_branch(config: "ModelConfig", edge_features: bool) -> nn.Module | None:
+    """The branch that `config.mpnn` names; None for `none`."""
+    if config.mpnn == "none":
         return None
-    if name not in BRANCHES:
-        allowed = [*BRANCHES, "none"]
-        raise ModelError(f"MPNN branch '{name}' is not one of {', '.join(allowed)}{nearest(name, allowed)}")
-    return BRANCHES[name](width, edge_features)
+    branch: nn.Module = load_code(BRANCHES[config.mpnn].code)(config, edge_features)
+    return branch

@@ -14,8 +14,9 @@ from torch import Tensor, nn
 from torch.nn.functional import relu
 
 from gmn_pipeline.errors import ModelError
+from gmn_train.data.neighbourhood import Neighbourhood
+from gmn_train.data.node_order import NodeOrder
 from gmn_train.model.layers.bimamba import BiMamba
-from gmn_train.model.layers.branches import Neighbourhood
 from gmn_train.model.layers.full_precision import full
 from gmn_train.model.layers.quick_dropout import quick_dropout
 
@@ -59,7 +60,7 @@ class NodeLayer(nn.Module):
                 make_norm(norm, width), nn.Linear(width, hidden), nn.ReLU(), nn.Linear(hidden, width)
             )
 
-    def forward(self, h: Tensor, order: "NodeOrder", near: Neighbourhood, edge_states: Tensor | None) -> Tensor:
+    def forward(self, h: Tensor, order: NodeOrder, near: Neighbourhood, edge_states: Tensor | None) -> Tensor:
         """h (S, d) in row order, likewise the result."""
         out = h if self.skip is None else full(self.skip(h))
         if self.branch is not None:
@@ -75,14 +76,6 @@ class NodeLayer(nn.Module):
         if self.ffn is not None:
             out = out + quick_dropout(full(self.ffn(out)), self.dropout, self.training)
         return out
-
-
-class NodeOrder:
-    """The order in which nodes are scanned: `rows` (S,) by place, `places` (S,) by row, `graph_ptr` (G+1,) borders."""
-
-    def __init__(self, rows: Tensor, graph_ptr: Tensor) -> None:
-        self.rows, self.graph_ptr = rows, graph_ptr
-        self.places = torch.empty_like(rows).scatter_(0, rows, torch.arange(len(rows), device=rows.device))
 
 
 class PermuteRows(torch.autograd.Function):

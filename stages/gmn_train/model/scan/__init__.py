@@ -4,7 +4,7 @@
     y = selective_scan(u, delta, A, B, C, D)
 
 A backend is a file with a function `scan(u, delta, A, B, C, D, seq_ptr, reverse)` on packed rows, and a line
-in BACKENDS.
+in `model.tables.BACKENDS`.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,17 +14,12 @@ from torch import Tensor
 from torch.nn.functional import silu, softplus
 
 from gmn_pipeline.errors import ModelError, nearest
-from gmn_train.model.scan import mamba, numba_scan, reference
+from gmn_pipeline.tables import load_code
 from gmn_train.model.scan.checks import check_finite, check_seq_ptr, check_shapes
-from gmn_train.model.scan.numba_scan import ScanInputs
+from gmn_train.model.scan.numba_scan import ScanInputs, fused_scans
+from gmn_train.model.tables import BACKENDS
 
-BACKENDS: dict[str, Callable[..., Tensor]] = {
-    "reference": reference.scan,  # any device and type; slow
-    "numba": numba_scan.scan,  # CPU, float32 and float64
-    "mamba": mamba.scan,  # CUDA, needs mamba-ssm
-}
-
-__all__ = ["BACKENDS", "ScanInputs", "choose_backend", "gated_scans", "selective_scan"]
+__all__ = ["ScanInputs", "choose_backend", "gated_scans", "selective_scan"]
 
 
 def choose_backend(x: Tensor, backend: str = "auto") -> str:
@@ -77,7 +72,7 @@ def selective_scan(
         ptr = check_seq_ptr(seq_ptr, len(u))
     check_finite(u=u, delta=delta, A=A, B=B, C=C, D=D)
     packed = [x.flatten(0, -2) for x in (u, delta, B, C)]  # (total, channels) twice, (total, states) twice
-    y = BACKENDS[name](packed[0], packed[1], A, packed[2], packed[3], D, ptr, reverse)
+    y: Tensor = load_code(BACKENDS[name].code)(packed[0], packed[1], A, packed[2], packed[3], D, ptr, reverse)
     return y.view(u.shape)
 
 
@@ -96,8 +91,8 @@ def gated_scans(scans: Sequence[ScanInputs], backend: str = "auto") -> list[Tens
         check_shapes(u, u if scan.z is None else scan.z, scan.A, B, C, scan.bias, scan.seq_ptr)
         checked.append(scan._replace(seq_ptr=check_seq_ptr(scan.seq_ptr, len(u))))
     if name == "numba":
-        return numba_scan.fused_scans(checked)
-    return [_gated(scan, BACKENDS[name]) for scan in checked]
+        return fused_scans(checked)
+    return [_gated(scan, load_code(BACKENDS[name].code)) for scan in checked]
 
 
 def _gated(scan: ScanInputs, backend: Callable[..., Tensor]) -> Tensor:

@@ -1,0 +1,59 @@
+"""A store opened for a run: what a model reads of it, what is to be predicted, and which items are for what."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gmn_pipeline.errors import ConfigError, TrainError
+from gmn_pipeline.graph import TEST, TRAIN, VAL, Graph
+from gmn_pipeline.store.reader import TokenStore
+from gmn_pipeline.task import Task
+from gmn_pipeline.types import IntArray
+from gmn_train.data.inputs import InputSource
+from gmn_train.data.steps import split_items
+from gmn_train.settings.run_settings import TrainConfig
+
+PARTS = {"train": TRAIN, "val": VAL, "test": TEST}
+
+
+@dataclass(frozen=True)
+class LabelledData:
+    """The view of a store at a run's settings. An *item* carries a label: a node, a graph or a pair."""
+
+    source: InputSource
+    task: Task
+    items: dict[str, IntArray]
+    """By part."""
+
+    @classmethod
+    def open(cls, store: TokenStore, config: TrainConfig, *, need_labels: bool = True) -> "LabelledData":
+        """Raises StoreError, ConfigError (no such split), TrainError (nothing to learn from)."""
+        source = InputSource(store.view(config.m, config.M, config.s), config.model, seed=config.seed)
+        source.check()
+        graph, task = source.graph, source.graph.task
+        if task is None or (need_labels and graph.y is None):
+            raise TrainError(f"{config.store} has no labels; tokenize a dataset with labels and a task to train on")
+        if task.metric == "mrr" and task.level != "link":
+            raise TrainError(f"{config.store} has a {task.level} task with the metric mrr, which ranks links alone")
+        count = 0 if graph.splits is None else len(graph.splits)
+        if config.split >= max(count, 1):
+            raise ConfigError(f"split {config.split} does not exist; the store has splits 0..{count - 1}")
+        if graph.splits is None and need_labels:
+            raise TrainError(f"{config.store} has no splits; give the dataset train, val and test items")
+        items = {part: split_items(graph.splits, config.split, code, graph.num_items) for part, code in PARTS.items()}
+        if need_labels and len(items["train"]) == 0:
+            raise TrainError(f"split {config.split} of {config.store} has no training items")
+        return cls(source, task, items)
+
+    @property
+    def graph(self) -> Graph:
+        return self.source.graph
+
+    @property
+    def store(self) -> TokenStore:
+        return self.source.view.store
+
+    def graph_of_items(self, items: IntArray) -> IntArray:
+        """The graph that each item lies in."""
+        nodes = items if self.graph.pairs is None else self.graph.pairs[items, 0]
+        return np.searchsorted(self.source.graph_ptr, nodes, side="right") - 1

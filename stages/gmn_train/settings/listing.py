@@ -1,0 +1,52 @@
+"""What `gmn-train settings` and `gmn-train models` print."""
+
+from dataclasses import MISSING
+from typing import Any, get_type_hints
+
+from rich.console import Console
+from rich.table import Table
+
+from gmn_pipeline.console.config import allowed_words, as_table, flatten, walk_fields
+from gmn_pipeline.console.output import print_json, two_columns
+from gmn_train.model.tables import MODELS
+from gmn_train.settings.model_settings import ModelConfig
+from gmn_train.settings.request import Request
+from gmn_train.settings.run_settings import TrainConfig
+
+
+def print_models() -> None:
+    """Every name that --model takes."""
+    Console().print(two_columns("", [(name, model.line) for name, model in MODELS.items()]))
+
+
+def print_settings(*, as_json: bool) -> None:
+    """Every setting with its default and meaning."""
+    rows = []
+    for key, item in walk_fields(TrainConfig):
+        cls = ModelConfig if key.startswith("model.") else TrainConfig
+        words = allowed_words(cls, item.name, get_type_hints(cls)[item.name])
+        default = "required" if item.default is MISSING else "automatic" if item.default is None else item.default
+        rows.append((key, default, item.metadata["help"] + (f" ({' | '.join(words)})" if words else "")))
+    if as_json:
+        print_json({key: default for key, default, _ in rows})
+    else:
+        _print_table(("setting", "default", "meaning"), rows)
+
+
+def print_request(request: Request, *, as_json: bool) -> None:
+    """Every setting of a run with the value it takes and where that came from."""
+    values = flatten(as_table(request.config))
+    rows = [(key, values[key], request.sources.get(key, "default")) for key, _ in walk_fields(TrainConfig)]
+    if as_json:
+        print_json({key: {"value": value, "from": source} for key, value, source in rows})
+    else:
+        _print_table(("setting", "value", "from"), rows)
+
+
+def _print_table(columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for column in columns:
+        table.add_column(column, overflow="fold", no_wrap=column == "setting")
+    for row in rows:
+        table.add_row(*map(str, row))
+    Console().print(table)
