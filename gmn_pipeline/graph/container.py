@@ -20,6 +20,8 @@ TRAIN, VAL, TEST = 1, 2, 3
 INT32_MAX = int(np.iinfo(np.int32).max)
 
 
+MOST_ISOLATED = 1_000_000
+"""Nodes that a graph without features may have beyond a hundred per edge: more than that is a slip, and memory."""
 _ROWS_AT_A_TIME = 1 << 18
 """Rows looked at together where all at once would need as much memory as the graph."""
 
@@ -105,7 +107,7 @@ class Graph:
         elif value.dtype.kind in "iub":
             value = _integers(name, value, np.dtype(np.int32))
             if getattr(self, categories_name) is None:
-                found = value.max(axis=0, initial=-1) + 1
+                found = value.max(axis=0, initial=-1).astype(np.int64) + 1
                 object.__setattr__(self, categories_name, tuple(int(c) for c in found))
         else:
             raise GraphError(f"{name} is of type {value.dtype}; features are floats, or integers for categories")
@@ -250,6 +252,11 @@ class Graph:
         if found > n or min(src.min(initial=0), dst.min(initial=0)) < 0:
             low = int(min(src.min(initial=0), dst.min(initial=0)))
             raise GraphError(f"edges name nodes {low}..{found - 1}; with {n:,} nodes, ids are 0..{n - 1}")
+        if fields.get("x") is None and n > MOST_ISOLATED + 100 * src.size:
+            raise GraphError(
+                f"{n:,} nodes with only {src.size:,} edges: names rather than numbers from 0; number the nodes, or "
+                "give x if they are so many"
+            )
         if edge_attr is not None and len(edge_attr) != src.size:
             raise GraphError(f"edge_attr has {len(edge_attr):,} rows for {src.size:,} edges; it needs one per edge")
         indptr, indices, origin, report = csr_from_edges(
@@ -303,9 +310,9 @@ def _check_pointer(name: str, pointer: IntArray, total: int) -> None:
         raise GraphError(f"{name} has shape {pointer.shape}; it must be one-dimensional with at least one entry")
     if pointer[0] != 0 or pointer[-1] != total:
         raise GraphError(f"{name} runs from {pointer[0]} to {pointer[-1]}; it must run from 0 to {total}")
-    steps = np.diff(pointer)
-    if steps.size and steps.min() < 0:
-        raise GraphError(f"{name} goes down at entry {int(np.argmin(steps)) + 1}; it must never decrease")
+    down = pointer[1:] < pointer[:-1]  # compared, not subtracted: a difference of int64 may wrap around
+    if down.any():
+        raise GraphError(f"{name} goes down at entry {int(np.argmax(down)) + 1}; it must never decrease")
 
 
 def _check_ids(name: str, ids: IntArray, n: int) -> None:

@@ -1,6 +1,7 @@
 """Tiny raw files read as the real ones are, their cache, and what happens without files, network or permission."""
 
 import contextlib
+import json
 import subprocess
 import sys
 import warnings
@@ -12,6 +13,7 @@ import pytest
 from gmn_pipeline.errors import DatasetError
 from gmn_prep.datasets import DatasetOptions, dataset_identity, estimate_size, load_dataset
 from gmn_prep.datasets.public import public_dataset, raw_files
+from gmn_prep.datasets.public.graph_cache import read_cache, write_cache
 from gmn_prep.datasets.public.quiet_loader import quiet_loader, unreachable
 from tests.prep.datasets.raw_samples import (
     EDGES,
@@ -92,6 +94,40 @@ def test_changed_raw_files_and_a_broken_cache_are_noticed(root):
     ):
         harm()
         assert_same(load("minesweeper", root), minesweeper_graph(seed=1))
+
+
+def test_every_flipped_bit_of_the_cache_is_noticed(root):
+    write_minesweeper(root)
+    load("minesweeper", root)
+    cache = root / "heterophilous/minesweeper/gmn-graph-v1"
+    digest = json.loads((cache / "graph.json").read_text())["digest"]
+    assert read_cache(cache, digest) is not None
+    for path in cache.iterdir():
+        content = path.read_bytes()
+        for place in range(0, len(content), 7 if path.suffix == ".npy" else 1):
+            path.write_bytes(content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :])
+            found = read_cache(cache, digest)
+            if found is not None:  # the spaces that pad a header may be any
+                assert_same(found, minesweeper_graph())
+        path.write_bytes(content)
+
+
+def test_pointers_that_wrap_around_are_noticed_in_the_cache(root):
+    write_minesweeper(root)
+    graph = load("minesweeper", root)
+    cache = root / "heterophilous/minesweeper/gmn-graph-v1"
+    digest = json.loads((cache / "graph.json").read_text())["digest"]
+    pointer = np.array(graph.indptr)
+    pointer[1:-1] = [2**62, -(2**62), *pointer[3:-1]]
+
+    class Forged:
+        task, directed, x_categories, edge_categories = graph.task, False, None, None
+
+        def arrays(self):
+            return {**graph.arrays(), "indptr": pointer}
+
+    assert write_cache(cache, digest, Forged())
+    assert read_cache(cache, digest) is None
 
 
 def test_read_only_root_is_left_alone_and_cached_elsewhere(root, own_cache):

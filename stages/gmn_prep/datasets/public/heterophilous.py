@@ -8,6 +8,7 @@ import numpy as np
 from gmn_pipeline.graph import TEST, TRAIN, VAL, Graph
 from gmn_pipeline.task import Task
 from gmn_prep.datasets.entry import Dataset, DatasetOptions
+from gmn_prep.datasets.file_sizes import check_npz
 from gmn_prep.datasets.public.public_dataset import load_public_dataset
 from gmn_prep.datasets.public.raw_files import RawFiles
 
@@ -23,6 +24,7 @@ def load_heterophilous(name: str, options: DatasetOptions) -> Graph:
 
     def convert(folder: Path) -> Graph:
         assert line.raw is not None
+        check_npz(folder / line.raw.files[0])
         with np.load(folder / line.raw.files[0], allow_pickle=False) as file:
             splits = sum(code * file[f"{part}_masks"].astype(np.uint8) for part, code in PARTS.items())
             return Graph.from_edges(

@@ -94,7 +94,7 @@ def standardise(values: Array, chosen: Array) -> None:
 
 
 def _categories(values: Array, known: list[int]) -> tuple[int, ...]:
-    found = values.max(axis=0, initial=-1) + 1
+    found = values.max(axis=0, initial=-1).astype(np.int64) + 1
     return tuple(max(int(a), b) for a, b in zip(found, known, strict=True))
 
 

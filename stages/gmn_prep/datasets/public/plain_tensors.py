@@ -10,6 +10,7 @@ import numpy as np
 
 from gmn_pipeline.errors import DatasetError
 from gmn_pipeline.types import Array
+from gmn_prep.datasets.file_sizes import check_torch
 from gmn_prep.datasets.public.plain_pickle import PLAIN, read_plain_pickle
 
 
@@ -17,6 +18,7 @@ def load_torch(path: Path) -> Any:
     """What torch saved: tensors in lists, tuples and dicts. DatasetError where there is more."""
     import torch
 
+    check_torch(path)
     try:
         return torch.load(path, map_location="cpu", weights_only=True)
     except UnpicklingError as error:
