@@ -60,6 +60,12 @@ def graph_specs(manifest: Manifest) -> dict[str, ArraySpec]:
         specs["graph_ptr"] = _spec(np.int64, facts.graphs + 1)
     if facts.pairs:
         specs["pairs"] = _spec(id_dtype(facts.nodes), facts.items, 2)
+    for name, count, size in (
+        ("node_id", facts.nodes, facts.node_id_bytes),
+        ("graph_id", facts.graphs, facts.graph_id_bytes),
+    ):
+        if size:
+            specs[f"{name}_ptr"], specs[f"{name}_bytes"] = _spec(np.int64, count + 1), _spec(np.uint8, size)
     return specs
 
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from gmn_pipeline.errors import GraphError
 from gmn_pipeline.graph import TEST, TRAIN, VAL, Graph, id_dtype
-from gmn_pipeline.graph.container import INT32_MAX
 from gmn_pipeline.graph.edges import csr_from_edges
+from gmn_pipeline.graph.settle import INT32_MAX
 from gmn_pipeline.task import Task
 from gmn_pipeline.types import Array, IntArray
 
