@@ -30,12 +30,14 @@ _STRICT = {"extra": "forbid"}
 
 @dataclass(frozen=True)
 class FeatureFacts:
-    """Type and width of node or edge features."""
+    """Type, width and names of node or edge features."""
 
     __pydantic_config__: ClassVar[Any] = _STRICT
     dtype: Literal["float32", "int32"]
     columns: int
     categories: tuple[int, ...] | None
+    names: tuple[str, ...] | None = None
+    """A name per column, where the user's file has them."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,10 @@ class GraphFacts:
     labels: bool
     pairs: bool
     fingerprint: str
-    """Digest of all arrays and the task."""
+    """Digest of all arrays, names and the task."""
+    node_id_bytes: int = 0
+    """Bytes of the user's ids of nodes together; 0 where nodes are called by their numbers."""
+    graph_id_bytes: int = 0
 
     @classmethod
     def of(cls, graph: Graph) -> "GraphFacts":
@@ -72,11 +77,13 @@ class GraphFacts:
             splits=0 if graph.splits is None else len(graph.splits),
             directed=graph.directed,
             simple=graph.is_simple,
-            x=_feature_facts(graph.x, graph.x_categories),
-            edge_attr=_feature_facts(graph.edge_attr, graph.edge_categories),
+            x=_feature_facts(graph.x, graph.x_categories, graph.x_names),
+            edge_attr=_feature_facts(graph.edge_attr, graph.edge_categories, graph.edge_names),
             labels=graph.y is not None,
             pairs=graph.pairs is not None,
             fingerprint=graph_fingerprint(graph),
+            node_id_bytes=0 if graph.node_id_bytes is None else graph.node_id_bytes.size,
+            graph_id_bytes=0 if graph.graph_id_bytes is None else graph.graph_id_bytes.size,
         )
 
 
@@ -117,7 +124,7 @@ class Manifest:
 
     def as_attributes(self) -> dict[str, Any]:
         """The attributes of the root group."""
-        body = json.loads(json.dumps({**asdict(self), "fingerprint": self.fingerprint}))
+        body = _without_unset(json.loads(json.dumps({**asdict(self), "fingerprint": self.fingerprint})))
         return {ATTRIBUTE: body, CHECKSUM_ATTRIBUTE: digest_of(body)}
 
     @classmethod
@@ -168,11 +175,13 @@ class Manifest:
 def graph_fingerprint(graph: Graph) -> str:
     """Digest of a graph's arrays (names, types, shapes, bytes), direction and task."""
     digest = xxhash.xxh3_128()
-    facts = {
+    facts: dict[str, Any] = {
         "directed": graph.directed,
         "task": graph.task.as_dict() if graph.task else None,
         "categories": [graph.x_categories, graph.edge_categories],
     }
+    if graph.x_names or graph.edge_names:
+        facts["names"] = [graph.x_names, graph.edge_names]
     digest.update(digest_of(facts).encode())
     for name, array in graph.arrays().items():
         digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
@@ -180,5 +189,15 @@ def graph_fingerprint(graph: Graph) -> str:
     return digest.hexdigest()
 
 
-def _feature_facts(value: Any, categories: tuple[int, ...] | None) -> FeatureFacts | None:
-    return None if value is None else FeatureFacts(value.dtype.name, value.shape[1], categories)
+def _feature_facts(
+    value: Any, categories: tuple[int, ...] | None, names: tuple[str, ...] | None
+) -> FeatureFacts | None:
+    return None if value is None else FeatureFacts(value.dtype.name, value.shape[1], categories, names)
+
+
+def _without_unset(value: Any) -> Any:
+    """A JSON value without names and ids that are not there: a store that has none reads as it always did."""
+    if not isinstance(value, dict):
+        return value
+    optional = ("names", "class_names", "node_id_bytes", "graph_id_bytes")
+    return {key: _without_unset(inner) for key, inner in value.items() if inner or key not in optional}

@@ -129,6 +129,8 @@ class TokenStore:
                 directed=facts.directed,
                 x_categories=facts.x.categories if facts.x else None,
                 edge_categories=facts.edge_attr.categories if facts.edge_attr else None,
+                x_names=facts.x.names if facts.x else None,
+                edge_names=facts.edge_attr.names if facts.edge_attr else None,
             )
         except GraphError as error:
             raise StoreCorruptError(f"{self.path}/graph: {error}") from None

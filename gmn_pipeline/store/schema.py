@@ -51,6 +51,12 @@ def graph_specs(manifest: Manifest) -> dict[str, ArraySpec]:
         specs["graph_ptr"] = array_spec(np.int64, facts.graphs + 1)
     if facts.pairs:
         specs["pairs"] = array_spec(id_dtype(facts.nodes), facts.items, 2)
+    for name, count, size in (
+        ("node_id", facts.nodes, facts.node_id_bytes),
+        ("graph_id", facts.graphs, facts.graph_id_bytes),
+    ):
+        if size:
+            specs[f"{name}_ptr"], specs[f"{name}_bytes"] = array_spec(np.int64, count + 1), array_spec(np.uint8, size)
     return specs
 
 

@@ -29,6 +29,8 @@ __all__ = [
     "store_name",
 ]
 
+LONGEST_NAME = 255
+"""Bytes that file systems allow."""
 GENERATED = "generated, no download"
 
 _LINES = (
@@ -161,6 +163,8 @@ def _find(name_or_path: str, options: DatasetOptions) -> Dataset | Path:
     dataset = DATASETS.get(_table_name(name_or_path))
     if dataset is None:
         path = Path(name_or_path).expanduser()
+        if len(path.name.encode()) > LONGEST_NAME:
+            raise DatasetError(f"the name of the dataset has {len(path.name):,} characters; no file has so many")
         if path.suffix or len(path.parts) > 1 or path.exists():
             return path
         raise DatasetError(

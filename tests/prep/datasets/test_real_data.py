@@ -40,6 +40,18 @@ def test_minesweeper(tmp_path):
     assert all(np.array_equal(array, again.arrays()[name]) for name, array in graph.arrays().items())
 
 
+@pytest.mark.parametrize(
+    ("name", "edges", "features"),
+    [("actor", 26_659, 932), ("chameleon-filtered", 8_854, 2_325), ("squirrel-filtered", 46_998, 2_089)],
+)
+def test_small_heterophilous(tmp_path, name, edges, features):
+    graph = load(name, tmp_path).check()
+    assert (graph.num_nodes, graph.num_slots) == estimate_size(name, DatasetOptions())
+    assert (graph.num_edges, graph.x.shape[1], len(graph.splits)) == (edges, features, 10)
+    assert set(np.unique(graph.y)) == set(range(5))
+    assert all(np.all(np.bincount(split, minlength=4)[1:] > 0) for split in graph.splits)
+
+
 def test_generated_grid_has_the_real_one_s_statistics(tmp_path):
     real = load("minesweeper", tmp_path)
     made = load_dataset("minesweeper-grid", DatasetOptions()).graph

@@ -8,15 +8,25 @@ import numpy as np
 
 from gmn_pipeline.errors import DatasetError
 from gmn_prep.datasets.entry import DatasetOptions
+from gmn_prep.datasets.file_sizes import check_npz
 from gmn_prep.datasets.user.user_graph import KEYS, SCALARS
 
 
 def read_npz(path: Path, _options: DatasetOptions) -> dict[str, Any]:
     """Every array of the file by name; scalars as Python values. Never unpickles."""
     try:
+        check_npz(path)
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             return {name: file[name].item() if name in SCALARS else file[name] for name in file.files}
-    except (OSError, EOFError, ValueError, AttributeError, zipfile.BadZipFile) as error:
+    except (
+        OSError,
+        EOFError,
+        ValueError,
+        AttributeError,
+        MemoryError,
+        NotImplementedError,
+        zipfile.BadZipFile,
+    ) as error:
         # A pickled object array, a lone .npy under a wrong name, and no zip file at all end here.
         raise DatasetError(
             f"{path.name} is not an .npz file of plain arrays ({' '.join(str(error).split())}); "
