@@ -13,7 +13,7 @@ from gmn_pipeline.store.block_cache import Block, BlockCache
 from gmn_pipeline.store.byte_check import ByteCheck, Check, check_group_bytes
 from gmn_pipeline.store.digests import digest_of, group_digest
 from gmn_pipeline.store.manifest import Manifest
-from gmn_pipeline.store.manifest_file import open_storage, manifest_in
+from gmn_pipeline.store.manifest_file import manifest_in, open_storage
 from gmn_pipeline.store.schema import BlockFacts, block_group, block_name, block_specs, fixed_groups
 from gmn_pipeline.store.storage import Storage
 from gmn_pipeline.store.token_settings import TokenSettings

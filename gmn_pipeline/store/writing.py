@@ -20,7 +20,7 @@ from gmn_pipeline.store.blocks import plan_blocks
 from gmn_pipeline.store.digests import FACTS
 from gmn_pipeline.store.group_writer import WIP, write_arrays, write_document
 from gmn_pipeline.store.manifest import GraphFacts, Manifest, Scalar
-from gmn_pipeline.store.manifest_file import collect_digests, manifest_at, open_storage, manifest_in
+from gmn_pipeline.store.manifest_file import collect_digests, manifest_at, manifest_in, open_storage
 from gmn_pipeline.store.schema import PARENTS, ArraySpec, BlockFacts, block_group, block_specs, fixed_groups
 from gmn_pipeline.store.storage import LocalFolder
 from gmn_pipeline.store.token_settings import Codec, TokenSettings
