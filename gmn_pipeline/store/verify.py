@@ -14,10 +14,10 @@ from gmn_pipeline.store.schema import PARENTS, block_group, block_specs, fixed_g
 if TYPE_CHECKING:
     from gmn_pipeline.store.reader import TokenStore
 
-Progress = Callable[[int, int], None]
+OnProgress = Callable[[int, int], None]
 
 
-def verify_store(store: "TokenStore", on_progress: Progress | None = None) -> None:
+def verify_store(store: "TokenStore", on_progress: OnProgress | None = None) -> None:
     """Raise StoreCorruptError naming the first array that is not as it was written, or whose values cannot be.
 
     Bytes first (checksums of all files, digests of all groups), then meaning: the graph's own checks, permutations, and

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
+from gmn_pipeline.console.output import size_text
 from gmn_pipeline.errors import StoreError
 from gmn_pipeline.graph import Graph
 from gmn_pipeline.store.group_writer import ZSTD_LEVEL
 from gmn_pipeline.store.manifest import Manifest
 from gmn_pipeline.store.schema import fixed_groups
 from gmn_pipeline.store.writing import BlockArrays
-from gmn_prep.report import size_text
 from gmn_prep.tokens.tokenizer import Tokenizer
 
 SAMPLE_RANGES, RANGE_NODES = 16, 64

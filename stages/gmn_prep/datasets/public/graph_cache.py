@@ -10,14 +10,13 @@ checking reads every byte, at some 5 GB/s.
 """
 
 import json
-import os
-import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xxhash
 
+from gmn_pipeline.disk.atomic_file import write_aside
 from gmn_pipeline.errors import GmnError
 from gmn_pipeline.graph import Graph
 from gmn_pipeline.task import Task
@@ -60,18 +59,15 @@ def write_cache(folder: Path, digest: str, graph: Graph) -> bool:
             "edge_categories": graph.edge_categories,
         },
     }
-    aside = folder.with_name(f".{folder.name}.{os.getpid()}")
     try:
-        aside.mkdir(parents=True, exist_ok=True)
-        for name, array in arrays.items():
-            np.save(aside / f"{name}.npy", array, allow_pickle=False)
-        about["arrays"] = {name: _checksum(aside / f"{name}.npy") for name in arrays}
-        about["checksum"] = _digest(json.dumps(about, sort_keys=True).encode())
-        (aside / "graph.json").write_text(json.dumps(about, indent=1))
-        shutil.rmtree(folder, ignore_errors=True)
-        aside.rename(folder)
+        with write_aside(folder) as aside:
+            aside.mkdir()
+            for name, array in arrays.items():
+                np.save(aside / f"{name}.npy", array, allow_pickle=False)
+            about["arrays"] = {name: _checksum(aside / f"{name}.npy") for name in arrays}
+            about["checksum"] = _digest(json.dumps(about, sort_keys=True).encode())
+            (aside / "graph.json").write_text(json.dumps(about, indent=1))
     except OSError:
-        shutil.rmtree(aside, ignore_errors=True)
         return False
     return True
 

@@ -47,7 +47,6 @@ def _line(name: str, nodes: int, edges: int, predicts: Task) -> Dataset:
         predicts,
         size=f"{nodes:,} nodes, {edges:,} edges",
         source="ROOT/heterophilous",
-        counts=lambda _: (nodes, 2 * edges),
         raw=RawFiles(
             folder=f"heterophilous/{stem}",
             files=(f"raw/{stem}.npz",),

@@ -98,7 +98,7 @@ def _categories(values: Array, known: list[int]) -> tuple[int, ...]:
     return tuple(max(int(a), b) for a, b in zip(found, known, strict=True))
 
 
-def _line(name: str, size: str, counts: tuple[int, int], predicts: Task, url: str) -> Dataset:
+def _line(name: str, size: str, predicts: Task, url: str) -> Dataset:
     suffix = "pickle" if name.endswith("-sp") else "pt"
     return Dataset(
         name,
@@ -106,7 +106,6 @@ def _line(name: str, size: str, counts: tuple[int, int], predicts: Task, url: st
         predicts,
         size=size,
         source="ROOT/lrgb",
-        counts=lambda _: counts,
         raw=RawFiles(
             folder=f"lrgb/{name}",
             files=tuple(f"raw/{part}.{suffix}" for part in ("train", "val", "test")),
@@ -120,28 +119,24 @@ LRGB = (
     _line(
         "coco-sp",
         "123,286 graphs, 58,793,216 nodes",
-        (58_793_216, 332_091_902),
         Task.of("node", "multiclass", 81, "macro_f1", class_weighted=True),
         "r6ihg1f4pmyjjy0/cocosp.zip",
     ),
     _line(
         "pascalvoc-sp",
         "11,355 graphs, 5,443,545 nodes",
-        (5_443_545, 30_777_444),
         Task.of("node", "multiclass", 21, "macro_f1", class_weighted=True),
         "8x722ai272wqwl4/pascalvocsp.zip",
     ),
     _line(
         "peptides-func",
         "15,535 graphs, 2,344,859 nodes",
-        (2_344_859, 4_773_974),
         Task.of("graph", "multilabel", 10, "average_precision"),
         "ycsq37q8sxs1ou8/peptidesfunc.zip",
     ),
     _line(
         "peptides-struct",
         "15,535 graphs, 2,344,859 nodes",
-        (2_344_859, 4_773_974),
         # The published targets have mean 0 and deviation 1 already.
         Task.of("graph", "regression", 11, "mae"),
         "zgv4z8fcpmknhs8/peptidesstruct.zip",
@@ -149,7 +144,6 @@ LRGB = (
     _line(
         "pcqm-contact",
         "529,434 graphs, 15,955,687 nodes",
-        (15_955_687, 32_341_644),
         Task.of("link", "binary", 2, "mrr"),
         "qdag867u6h6i60y/pcqmcontact.zip",
     ),

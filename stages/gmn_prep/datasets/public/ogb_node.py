@@ -72,7 +72,6 @@ OGB_NODE = (
         size="169,343 nodes, 1,166,243 edges",
         source="ogb, ROOT/ogb",
         takes={"directed": False},
-        counts=lambda options: (169_343, 1_166_243 if options.directed else 2_315_598),
         raw=_raw("arxiv", "time", "node_year"),
     ),
     Dataset(
@@ -81,7 +80,6 @@ OGB_NODE = (
         Task.of("node", "multiclass", 47, "accuracy"),
         size="2,449,029 nodes, 61,859,140 edges",
         source="ogb, ROOT/ogb",
-        counts=lambda _: (2_449_029, 123_718_280),
         raw=_raw("products", "sales_ranking"),
     ),
 )

@@ -63,7 +63,6 @@ def _line(spelling: str, nodes: int, edges: int, classes: int) -> Dataset:
         Task.of("node", "multiclass", classes, "accuracy"),
         size=f"{nodes:,} nodes, {edges:,} edges",
         source="ROOT/planetoid",
-        counts=lambda _: (nodes, 2 * edges),
         raw=RawFiles(
             folder=f"planetoid/{spelling}",
             files=tuple(f"raw/{file}" for file in names),

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import xxhash
 
+from gmn_pipeline.disk.atomic_file import write_aside
 from gmn_pipeline.errors import DatasetError
 from gmn_prep.datasets.public.download import download, unpack
 
@@ -158,11 +159,6 @@ def keep_downloads(raw: RawFiles, scratch: Path, data_root: Path) -> Path:
     for file in (*raw.names(scratch), *raw.markers):
         source, target = scratch / raw.folder / file, root / raw.folder / file
         if source.is_file() and not target.is_file():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            aside = target.with_name(f".{target.name}.{os.getpid()}")
-            try:
+            with write_aside(target) as aside:
                 shutil.copyfile(source, aside)
-                aside.replace(target)
-            finally:
-                aside.unlink(missing_ok=True)
     return root
