@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 from gmn_pipeline.errors import GraphError, nearest
+from gmn_pipeline.names import check_names
 
 Level = Literal["node", "graph", "link"]
 Kind = Literal["multiclass", "binary", "multilabel", "regression"]
@@ -35,6 +36,9 @@ class Task:
     class_weighted: bool = False
     """Whether the loss weights classes by their rarity (PATTERN, PascalVOC-SP and COCO-SP do)."""
 
+    class_names: tuple[str, ...] | None = None
+    """What the user calls each class, label or target; None where that is its number."""
+
     def __post_init__(self) -> None:
         for name, value, allowed in (
             ("level", self.level, get_args(Level)),
@@ -51,6 +55,9 @@ class Task:
         least = 2 if self.kind in ("multiclass", "binary") else 1
         if self.classes < least or (self.kind == "binary" and self.classes != 2):
             raise GraphError(f"a {self.kind} task cannot have {self.classes} classes; it needs at least {least}")
+        if self.class_names is not None:
+            object.__setattr__(self, "class_names", tuple(self.class_names))
+            check_names("class names", self.class_names, self.classes)
 
     @classmethod
     def of(cls, level: Level, kind: Kind, classes: int, metric: Metric | None = None, **options: Any) -> "Task":
@@ -68,5 +75,10 @@ class Task:
         """Width of a model's last layer: one logit for a binary task, one value per class or target otherwise."""
         return 1 if self.kind == "binary" else self.classes
 
+    def class_name(self, number: int) -> str:
+        """What the user calls a class; its number where that has no name."""
+        return str(number) if self.class_names is None else self.class_names[number]
+
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        """All fields; names only where there are some."""
+        return {name: value for name, value in asdict(self).items() if name != "class_names" or value is not None}

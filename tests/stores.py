@@ -49,7 +49,7 @@ def write_store(
     encodings = encodings or {}
     manifest = plan_manifest(
         graph, settings, block_size=block_size, codec=codec, orderings={name: {"seed": 0} for name in orderings},
-        encodings={name: told for name, (told, _) in encodings.items()},
+        encodings={name: settings_of for name, (settings_of, _) in encodings.items()},
         dataset={"dataset": dataset} if dataset else None,
     )  # fmt: skip
     tokenizer = Tokenizer.of(graph, settings)

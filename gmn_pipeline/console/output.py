@@ -10,6 +10,14 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, indent=2))
 
 
+def size_text(count: float) -> str:
+    """Bytes as a person reads them."""
+    for limit, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if count >= limit:
+            return f"{count / limit:.2f} {unit}"
+    return f"{count:.0f} B"
+
+
 def two_columns(title: str, rows: list[tuple[str, str]], name_style: str = "dim") -> Table:
     """A small table of names and values that folds long values instead of cutting them."""
     table = Table(title=title or None, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gmn_pipeline.errors import GraphError
+from gmn_pipeline.names import check_names
 from gmn_pipeline.types import Array
 
 if TYPE_CHECKING:
@@ -18,10 +19,18 @@ def check_graph(graph: "Graph") -> None:
         _check_symmetric(graph)
     if graph.graph_ptr is not None:
         _check_borders(graph)
-    for name, categories in (("x", graph.x_categories), ("edge_attr", graph.edge_categories)):
+    for name, categories, names in (
+        ("x", graph.x_categories, graph.x_names),
+        ("edge_attr", graph.edge_categories, graph.edge_names),
+    ):
         value = getattr(graph, name)
         if value is not None:
             _check_features(name, value, categories)
+            if names is not None:
+                check_names(f"names of {name}", names, value.shape[1])
+    for name, ids in (("node ids", graph.node_ids), ("graph ids", graph.graph_ids)):
+        if ids is not None:
+            ids.check(name)
     _check_labels(graph)
     if graph.splits is not None and graph.splits.max(initial=0) > 3:
         raise GraphError(f"splits holds {graph.splits.max()}; allowed: 0 unused, 1 train, 2 validation, 3 test")

@@ -1,6 +1,6 @@
 """An immutable graph, or many graphs as one disjoint union, with features, labels, splits and a task."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gmn_pipeline.errors import GraphError
+from gmn_pipeline.graph.settle import edge_columns, settle
+from gmn_pipeline.graph.texts import Texts
 from gmn_pipeline.task import Task
 from gmn_pipeline.types import Array, IntArray
 
@@ -17,16 +19,14 @@ if TYPE_CHECKING:
 TRAIN, VAL, TEST = 1, 2, 3
 """Codes of `Graph.splits`; 0 means that a split does not use the item."""
 
-INT32_MAX = int(np.iinfo(np.int32).max)
-
-
+ARRAYS = (
+    *("indptr", "indices", "x", "edge_attr", "y", "splits", "graph_ptr", "pairs"),
+    *("node_id_ptr", "node_id_bytes", "graph_id_ptr", "graph_id_bytes"),
+)
+MOST_ISOLATED = 1_000_000
+"""Nodes that a graph without features may have beyond a hundred per edge: more than that is a slip, and memory."""
 _ROWS_AT_A_TIME = 1 << 18
 """Rows looked at together where all at once would need as much memory as the graph."""
-
-
-def id_dtype(count: int) -> np.dtype[Any]:
-    """The type of ids below `count`: int32 until that does not suffice, then int64."""
-    return np.dtype(np.int32 if count <= INT32_MAX else np.int64)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,88 +60,22 @@ class Graph:
     """Categories per column of an integer `x`; found from the data unless given."""
     edge_categories: tuple[int, ...] | None = None
     """The same for an integer `edge_attr`."""
+    x_names: tuple[str, ...] | None = None
+    """A name per column of `x`; `column=value` for each value of a column of text."""
+    edge_names: tuple[str, ...] | None = None
+    """The same for `edge_attr`."""
+    node_id_ptr: IntArray | None = None
+    """(n+1,) int64: what the user calls node v is node_id_bytes[node_id_ptr[v] : node_id_ptr[v+1]]. See `node_ids`."""
+    node_id_bytes: Array | None = None
+    """(bytes,) uint8, UTF-8. None where nodes are called by their numbers."""
+    graph_id_ptr: IntArray | None = None
+    """(graphs+1,) int64. See `graph_ids`."""
+    graph_id_bytes: Array | None = None
     report: "EdgeReport | None" = field(default=None, compare=False)
     """What `from_edges` dropped and added."""
 
     def __post_init__(self) -> None:
-        for name, dtype in (("indptr", np.dtype(np.int64)), ("graph_ptr", np.dtype(np.int64))):
-            value = getattr(self, name)
-            if value is not None:
-                object.__setattr__(self, name, _integers(name, value, dtype))
-        _check_pointer("indptr", self.indptr, np.asarray(self.indices).size)
-        object.__setattr__(self, "indices", _integers("indices", self.indices, id_dtype(self.num_nodes)))
-        _check_ids("indices", self.indices, self.num_nodes)
-        if self.graph_ptr is not None:
-            _check_pointer("graph_ptr", self.graph_ptr, self.num_nodes)
-        if self.pairs is not None:
-            object.__setattr__(self, "pairs", _integers("pairs", self.pairs, id_dtype(self.num_nodes)))
-            if self.pairs.ndim != 2 or self.pairs.shape[1] != 2:
-                raise GraphError(f"pairs has shape {self.pairs.shape}; it must be (items, 2)")
-            _check_ids("pairs", self.pairs, self.num_nodes)
-        self._settle_features("x", "x_categories", self.num_nodes)
-        self._settle_features("edge_attr", "edge_categories", self.num_slots)
-        self._settle_labels()
-        self._settle_splits()
-        for name in ("indptr", "indices", "x", "edge_attr", "y", "splits", "graph_ptr", "pairs"):
-            value = getattr(self, name)
-            if value is not None and value.flags.writeable:
-                value = value.view()
-                value.flags.writeable = False
-                object.__setattr__(self, name, value)
-
-    def _settle_features(self, name: str, categories_name: str, rows: int) -> None:
-        value = getattr(self, name)
-        if value is None:
-            object.__setattr__(self, categories_name, None)
-            return
-        value = np.asarray(value)
-        if value.ndim == 1:
-            value = value[:, None]
-        if value.ndim != 2 or value.shape[0] != rows:
-            raise GraphError(f"{name} has shape {value.shape}; it must have {rows:,} rows, one per {_ROW[name]}")
-        if value.dtype.kind == "f":
-            value = value.astype(np.float32, copy=False)
-            object.__setattr__(self, categories_name, None)
-        elif value.dtype.kind in "iub":
-            value = _integers(name, value, np.dtype(np.int32))
-            if getattr(self, categories_name) is None:
-                found = value.max(axis=0, initial=-1) + 1
-                object.__setattr__(self, categories_name, tuple(int(c) for c in found))
-        else:
-            raise GraphError(f"{name} is of type {value.dtype}; features are floats, or integers for categories")
-        object.__setattr__(self, name, value)
-
-    def _settle_labels(self) -> None:
-        if self.y is None:
-            return
-        if self.task is None:
-            raise GraphError("labels are given without a task; pass task=Task.of(level, kind, classes)")
-        value = np.asarray(self.y)
-        if self.task.kind in ("multiclass", "binary"):
-            if value.ndim == 2 and value.shape[1] == 1:
-                value = value[:, 0]
-            if value.dtype.kind == "f":
-                if not np.all(np.isnan(value) | (value == np.floor(value))):
-                    raise GraphError(f"labels of a {self.task.kind} task must be whole numbers; found fractions")
-                value = np.where(np.isnan(value), -1, value)
-            value = value.astype(np.int64, copy=False)
-            wanted: tuple[int, ...] = (self.num_items,)
-        else:
-            value = value.astype(np.float32, copy=False)
-            if value.ndim == 1:
-                value = value[:, None]
-            wanted = (self.num_items, self.task.classes)
-        if value.shape != wanted:
-            raise GraphError(f"labels have shape {value.shape}; a {self.task.kind} task on these items needs {wanted}")
-        object.__setattr__(self, "y", value)
-
-    def _settle_splits(self) -> None:
-        if self.splits is None:
-            return
-        value = np.atleast_2d(np.asarray(self.splits))
-        if value.ndim != 2 or value.shape[1] != self.num_items:
-            raise GraphError(f"splits has shape {value.shape}; it must be (splits, {self.num_items:,} items)")
-        object.__setattr__(self, "splits", _integers("splits", value, np.dtype(np.uint8)))
+        settle(self)
 
     @property
     def num_nodes(self) -> int:
@@ -196,10 +130,32 @@ class Graph:
         same[borders[(borders > 0) & (borders < self.num_slots)] - 1] = False
         return not same.any()
 
+    @property
+    def node_ids(self) -> Texts | None:
+        """What the user calls the nodes; None where that is their numbers."""
+        if self.node_id_ptr is None or self.node_id_bytes is None:
+            return None
+        return Texts(self.node_id_ptr, self.node_id_bytes)
+
+    @property
+    def graph_ids(self) -> Texts | None:
+        """What the user calls the graphs; None where that is their numbers."""
+        if self.graph_id_ptr is None or self.graph_id_bytes is None:
+            return None
+        return Texts(self.graph_id_ptr, self.graph_id_bytes)
+
+    def with_ids(self, nodes: Sequence[object] | None = None, graphs: Sequence[object] | None = None) -> "Graph":
+        """A copy whose nodes, or graphs, are called as the user calls them."""
+        fields: dict[str, Any] = {}
+        for name, ids in (("node_id", nodes), ("graph_id", graphs)):
+            if ids is not None:
+                texts = ids if isinstance(ids, Texts) else Texts.of(ids)
+                fields |= {f"{name}_ptr": texts.ptr, f"{name}_bytes": texts.content}
+        return self.replace(**fields)
+
     def arrays(self) -> dict[str, Array]:
         """The arrays that are there, by name, in the order of the store format."""
-        names = ("indptr", "indices", "x", "edge_attr", "y", "splits", "graph_ptr", "pairs")
-        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        return {name: getattr(self, name) for name in ARRAYS if getattr(self, name) is not None}
 
     def __repr__(self) -> str:
         parts = [f"{self.num_nodes:,} nodes", f"{self.num_edges:,} {'directed ' * self.directed}edges"]
@@ -244,12 +200,17 @@ class Graph:
         """
         from gmn_pipeline.graph.edges import csr_from_edges
 
-        src, dst = _edge_columns(edges)
+        src, dst = edge_columns(edges)
         found = int(max(src.max(initial=-1), dst.max(initial=-1))) + 1
         n = found if num_nodes is None else num_nodes
         if found > n or min(src.min(initial=0), dst.min(initial=0)) < 0:
             low = int(min(src.min(initial=0), dst.min(initial=0)))
             raise GraphError(f"edges name nodes {low}..{found - 1}; with {n:,} nodes, ids are 0..{n - 1}")
+        if fields.get("x") is None and n > MOST_ISOLATED + 100 * src.size:
+            raise GraphError(
+                f"{n:,} nodes with only {src.size:,} edges: names rather than numbers from 0; number the nodes, or "
+                "give x if they are so many"
+            )
         if edge_attr is not None and len(edge_attr) != src.size:
             raise GraphError(f"edge_attr has {len(edge_attr):,} rows for {src.size:,} edges; it needs one per edge")
         indptr, indices, origin, report = csr_from_edges(
@@ -280,47 +241,3 @@ class Graph:
     def replace(self, **fields: Any) -> "Graph":
         """A copy with other fields."""
         return replace(self, **fields)
-
-
-_ROW: Mapping[str, str] = {"x": "node", "edge_attr": "CSR slot"}
-
-
-def _integers(name: str, value: Array, dtype: np.dtype[Any]) -> IntArray:
-    """`value` as `dtype`, refusing anything that would change it."""
-    value = np.asarray(value)
-    if value.dtype == dtype:
-        return value
-    if value.dtype.kind not in "iub":
-        raise GraphError(f"{name} is of type {value.dtype}; it must hold integers")
-    limits = np.iinfo(dtype)
-    if value.size and (value.min() < limits.min or value.max() > limits.max):
-        raise GraphError(f"{name} holds {value.min()}..{value.max()}, outside {dtype}'s {limits.min}..{limits.max}")
-    return value.astype(dtype)
-
-
-def _check_pointer(name: str, pointer: IntArray, total: int) -> None:
-    if pointer.ndim != 1 or pointer.size < 1:
-        raise GraphError(f"{name} has shape {pointer.shape}; it must be one-dimensional with at least one entry")
-    if pointer[0] != 0 or pointer[-1] != total:
-        raise GraphError(f"{name} runs from {pointer[0]} to {pointer[-1]}; it must run from 0 to {total}")
-    steps = np.diff(pointer)
-    if steps.size and steps.min() < 0:
-        raise GraphError(f"{name} goes down at entry {int(np.argmin(steps)) + 1}; it must never decrease")
-
-
-def _check_ids(name: str, ids: IntArray, n: int) -> None:
-    if ids.size and (ids.min() < 0 or ids.max() >= n):
-        raise GraphError(f"{name} holds node ids {ids.min()}..{ids.max()}; with {n:,} nodes, ids are 0..{n - 1}")
-
-
-def _edge_columns(edges: Array | Sequence[Any]) -> tuple[IntArray, IntArray]:
-    edges = np.asarray(edges)
-    if edges.size == 0:
-        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    if edges.ndim != 2 or 2 not in edges.shape:
-        raise GraphError(f"edges has shape {edges.shape}; it must be (E, 2) or (2, E)")
-    if edges.dtype.kind not in "iu":
-        raise GraphError(f"edges is of type {edges.dtype}; node ids are integers")
-    columns = edges.T if edges.shape[1] == 2 else edges
-    src, dst = (np.ascontiguousarray(c, dtype=np.int64) for c in columns)
-    return src, dst

@@ -13,12 +13,16 @@ import xxhash
 
 from gmn_pipeline.errors import StoreCorruptError, StoreError
 from gmn_pipeline.graph import Graph
+from gmn_pipeline.store.digests import FACTS
+from gmn_pipeline.store.digests import digest_of as digest_of
 from gmn_pipeline.store.token_settings import Codec, TokenSettings
 from gmn_pipeline.task import Task
 
 FORMAT = 1
-ATTRIBUTE = "gmn"
+ATTRIBUTE = FACTS
 CHECKSUM_ATTRIBUTE = "gmn_checksum"
+MOST = 1 << 48
+"""No count of a store is larger."""
 
 Scalar = str | int | float | bool | None
 _STRICT = {"extra": "forbid"}
@@ -26,12 +30,14 @@ _STRICT = {"extra": "forbid"}
 
 @dataclass(frozen=True)
 class FeatureFacts:
-    """Type and width of node or edge features."""
+    """Type, width and names of node or edge features."""
 
     __pydantic_config__: ClassVar[Any] = _STRICT
     dtype: Literal["float32", "int32"]
     columns: int
     categories: tuple[int, ...] | None
+    names: tuple[str, ...] | None = None
+    """A name per column, where the user's file has them."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +60,10 @@ class GraphFacts:
     labels: bool
     pairs: bool
     fingerprint: str
-    """Digest of all arrays and the task."""
+    """Digest of all arrays, names and the task."""
+    node_id_bytes: int = 0
+    """Bytes of the user's ids of nodes together; 0 where nodes are called by their numbers."""
+    graph_id_bytes: int = 0
 
     @classmethod
     def of(cls, graph: Graph) -> "GraphFacts":
@@ -68,11 +77,13 @@ class GraphFacts:
             splits=0 if graph.splits is None else len(graph.splits),
             directed=graph.directed,
             simple=graph.is_simple,
-            x=_feature_facts(graph.x, graph.x_categories),
-            edge_attr=_feature_facts(graph.edge_attr, graph.edge_categories),
+            x=_feature_facts(graph.x, graph.x_categories, graph.x_names),
+            edge_attr=_feature_facts(graph.edge_attr, graph.edge_categories, graph.edge_names),
             labels=graph.y is not None,
             pairs=graph.pairs is not None,
             fingerprint=graph_fingerprint(graph),
+            node_id_bytes=0 if graph.node_id_bytes is None else graph.node_id_bytes.size,
+            graph_id_bytes=0 if graph.graph_id_bytes is None else graph.graph_id_bytes.size,
         )
 
 
@@ -113,7 +124,7 @@ class Manifest:
 
     def as_attributes(self) -> dict[str, Any]:
         """The attributes of the root group."""
-        body = json.loads(json.dumps({**asdict(self), "fingerprint": self.fingerprint}))
+        body = _without_unset(json.loads(json.dumps({**asdict(self), "fingerprint": self.fingerprint})))
         return {ATTRIBUTE: body, CHECKSUM_ATTRIBUTE: digest_of(body)}
 
     @classmethod
@@ -145,23 +156,32 @@ class Manifest:
             raise StoreCorruptError(
                 f"{where}/zarr.json: the fingerprint does not match the manifest; rebuild the store"
             )
+        manifest._check_counts(where)
         return manifest
 
-
-def digest_of(value: Any) -> str:
-    """Digest of a JSON value, independent of key order and white space."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
-    return xxhash.xxh3_128_hexdigest(text.encode())
+    def _check_counts(self, where: str) -> None:
+        """Refuse counts that no store can have, before anything is sized by them."""
+        counts = {**vars(self.graph), **vars(self)}
+        for name, count in counts.items():
+            if type(count) is int and not 0 <= count <= MOST:
+                raise StoreCorruptError(f"{where}/zarr.json: {name} is {count}; restore or rebuild the store")
+        if self.blocks > self.graph.nodes or self.block_size < 1:
+            raise StoreCorruptError(
+                f"{where}/zarr.json: {self.blocks:,} blocks of {self.block_size:,} nodes cannot hold "
+                f"{self.graph.nodes:,} nodes; restore or rebuild the store"
+            )
 
 
 def graph_fingerprint(graph: Graph) -> str:
     """Digest of a graph's arrays (names, types, shapes, bytes), direction and task."""
     digest = xxhash.xxh3_128()
-    facts = {
+    facts: dict[str, Any] = {
         "directed": graph.directed,
         "task": graph.task.as_dict() if graph.task else None,
         "categories": [graph.x_categories, graph.edge_categories],
     }
+    if graph.x_names or graph.edge_names:
+        facts["names"] = [graph.x_names, graph.edge_names]
     digest.update(digest_of(facts).encode())
     for name, array in graph.arrays().items():
         digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
@@ -169,5 +189,15 @@ def graph_fingerprint(graph: Graph) -> str:
     return digest.hexdigest()
 
 
-def _feature_facts(value: Any, categories: tuple[int, ...] | None) -> FeatureFacts | None:
-    return None if value is None else FeatureFacts(value.dtype.name, value.shape[1], categories)
+def _feature_facts(
+    value: Any, categories: tuple[int, ...] | None, names: tuple[str, ...] | None
+) -> FeatureFacts | None:
+    return None if value is None else FeatureFacts(value.dtype.name, value.shape[1], categories, names)
+
+
+def _without_unset(value: Any) -> Any:
+    """A JSON value without names and ids that are not there: a store that has none reads as it always did."""
+    if not isinstance(value, dict):
+        return value
+    optional = ("names", "class_names", "node_id_bytes", "graph_id_bytes")
+    return {key: _without_unset(inner) for key, inner in value.items() if inner or key not in optional}

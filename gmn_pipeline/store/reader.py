@@ -1,9 +1,5 @@
 """Opens a token store. Opening reads the manifest and maps; a block is looked at when it is first asked for."""
 
-import os
-import threading
-from collections import OrderedDict
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,86 +8,96 @@ import numpy as np
 
 from gmn_pipeline.errors import GraphError, StoreCorruptError, StoreError, nearest
 from gmn_pipeline.graph import Graph
-from gmn_pipeline.store.group_files import OpenArray, open_array, read_block_facts
+from gmn_pipeline.store.array_files import REMEDY, block_facts, open_array, read_attributes
+from gmn_pipeline.store.block_cache import Block, BlockCache
+from gmn_pipeline.store.byte_check import ByteCheck, Check, check_group_bytes
+from gmn_pipeline.store.digests import digest_of, group_digest
 from gmn_pipeline.store.manifest import Manifest
-from gmn_pipeline.store.manifest_file import read_manifest
-from gmn_pipeline.store.schema import BlockFacts, block_name, block_specs, fixed_groups
+from gmn_pipeline.store.manifest_file import manifest_in, open_storage
+from gmn_pipeline.store.schema import BlockFacts, block_group, block_name, block_specs, fixed_groups
+from gmn_pipeline.store.storage import Storage
 from gmn_pipeline.store.token_settings import TokenSettings
+from gmn_pipeline.store.view import TokenView
 from gmn_pipeline.types import Array, IntArray
 
 RESIDENT_LIMIT = 1 << 30
 CACHE_BYTES = 1 << 29
-MAX_MAPPED_BLOCKS = 2048  # eight mappings each: well below Linux's 65,530 per process
-
-
-@dataclass(frozen=True)
-class Block:
-    """The arrays of one block of tokens, mapped or decoded; names as in the store."""
-
-    number: int
-    facts: BlockFacts
-    opened: dict[str, OpenArray]
-
-    def __getitem__(self, name: str) -> Array:
-        return self.opened[name].values
-
-    @property
-    def decoded_bytes(self) -> int:
-        return sum(a.values.nbytes for a in self.opened.values() if a.mapping is None)
-
-    @property
-    def mapped_bytes(self) -> int:
-        return sum(a.values.nbytes for a in self.opened.values() if a.mapping is not None)
-
-    def release(self) -> None:
-        for array in self.opened.values():
-            array.release()
 
 
 class TokenStore:
-    """A finished token store, read-only. Safe to use from several threads.
+    """A token store, read-only. Safe to use from several threads.
 
     Open it with `TokenStore.open(path)`; `view()` gives tokens, `graph` the graph, `encoding(name)` and
-    `ordering(name)` what was computed with them.
+    `ordering(name)` what was computed with them. It stays on the store it was opened on, even if another takes the
+    path. A group's digest is compared with the manifest when the group is first used.
     """
 
-    def __init__(self, path: Path, manifest: Manifest, resident_limit: int, cache_bytes: int) -> None:
-        self.path, self.manifest = path, manifest
-        self._resident_limit, self._cache_bytes = resident_limit, cache_bytes
-        self._blocks: OrderedDict[int, Block] = OrderedDict()
-        self._mapped_bytes = 0
-        self._guard = threading.Lock()
+    def __init__(self, path: Path, storage: Storage, manifest: Manifest, resident_limit: int, cache_bytes: int) -> None:
+        self.path, self.storage, self.manifest = path, storage, manifest
+        self._cache = BlockCache(self._open_block, resident_limit, cache_bytes)
+        self._check: ByteCheck | None = None
 
     @classmethod
     def open(
-        cls, path: str | Path, *, resident_limit: int = RESIDENT_LIMIT, cache_bytes: int = CACHE_BYTES
+        cls,
+        path: str | Path,
+        *,
+        unfinished: bool = False,
+        check: Check = "none",
+        resident_limit: int = RESIDENT_LIMIT,
+        cache_bytes: int = CACHE_BYTES,
     ) -> "TokenStore":
         """Open the store at `path`.
 
-        resident_limit: of a raw store larger than this, mapped pages are given back to the system whenever the process
-        holds more than this many bytes of files in memory. cache_bytes: decoded blocks of a zstd store to keep.
         Raises StoreError (missing, not a store, newer format), StoreUnfinishedError, StoreCorruptError.
+
+        Args:
+            unfinished: also open a store that is still being written, for its manifest and graph.
+            check: which checksums to compare: `full` all of them now; `sampled` each block's once, in the background,
+                when it is first read (a fault is raised by the next read, or by `finish_check`); `none`.
+            resident_limit: of a raw store larger than this, mapped pages are given back to the system whenever the
+                process holds more than this many bytes of files in memory.
+            cache_bytes: decoded blocks of a zstd store to keep.
         """
-        path = Path(path)
-        manifest = read_manifest(path)
-        store = cls(path, manifest, resident_limit, cache_bytes)
-        store._check_blocks_present()
+        storage = open_storage(path)
+        store = cls(Path(path), storage, manifest_in(storage, unfinished=unfinished), resident_limit, cache_bytes)
+        if store.is_complete:
+            store._check_blocks_present()
+            store.check_bytes(check)
         return store
 
+    def check_bytes(self, check: Check) -> None:
+        """Compare checksums of all groups now (`full`), or of each block when it is first read (`sampled`)."""
+        if check == "full":
+            for group in fixed_groups(self.manifest):
+                self._check_group(group)
+                check_group_bytes(self.storage, group, fixed_groups(self.manifest)[group], self.manifest.codec)
+            for number in range(self.manifest.blocks):
+                self._check_block_bytes(number)
+        self._check = ByteCheck(self._check_block_bytes) if check == "sampled" else None
+
+    def finish_check(self) -> None:
+        """Wait for the checks of the blocks read so far; StoreCorruptError names an array that was changed."""
+        if self._check is not None:
+            self._check.finish()
+
+    def _check_block_bytes(self, number: int) -> None:
+        self._check_block(number)
+        specs = block_specs(self.manifest, self.block_facts(number))
+        check_group_bytes(self.storage, block_group(number), specs, self.manifest.codec)
+
     def _check_blocks_present(self) -> None:
-        try:
-            found = {entry.name for entry in os.scandir(self.path / "tokens")}
-        except OSError as error:
-            raise StoreCorruptError(f"{self.path}/tokens: {error.strerror}; restore it or tokenize again") from None
-        missing = [b for b in range(self.manifest.blocks) if block_name(b) not in found]
-        if missing:
-            raise StoreCorruptError(
-                f"{self.path}/tokens/{block_name(missing[0])} is missing ({len(missing)} of {self.manifest.blocks} "
-                "blocks are); restore the store or tokenize again"
-            )
+        present = set(self.storage.list("tokens"))
+        for number in range(min(self.manifest.blocks, len(present) + 1)):
+            if f"{block_name(number)}/" not in present:
+                raise StoreCorruptError(f"{self.path}/{block_group(number)} is missing; {REMEDY}")
         pointer = self.block_ptr
-        if pointer[0] != 0 or pointer[-1] != self.manifest.graph.nodes or np.any(np.diff(pointer) < 0):
+        if pointer[0] != 0 or pointer[-1] != self.num_nodes or np.any(pointer[1:] < pointer[:-1]):
             raise StoreCorruptError(f"{self.path}/tokens/index/block_ptr does not run from 0 up to the node count")
+
+    @property
+    def is_complete(self) -> bool:
+        return self.manifest.state == "complete"
 
     @property
     def settings(self) -> TokenSettings:
@@ -123,12 +129,14 @@ class TokenStore:
                 directed=facts.directed,
                 x_categories=facts.x.categories if facts.x else None,
                 edge_categories=facts.edge_attr.categories if facts.edge_attr else None,
+                x_names=facts.x.names if facts.x else None,
+                edge_names=facts.edge_attr.names if facts.edge_attr else None,
             )
         except GraphError as error:
             raise StoreCorruptError(f"{self.path}/graph: {error}") from None
 
     def encoding(self, name: str) -> dict[str, Array]:
-        """The arrays of one positional encoding, `laplacian` or `random_walk`."""
+        """The arrays of one positional encoding, such as `laplacian` or `random_walk`."""
         return self._named("encodings", "encoding", name, self.manifest.encodings)
 
     def ordering(self, name: str) -> dict[str, Array]:
@@ -152,63 +160,69 @@ class TokenStore:
         return self._group(f"{folder}/{name}")
 
     def _group(self, group: str) -> dict[str, Array]:
-        specs = fixed_groups(self.manifest)[group]
-        codec = self.manifest.codec
-        return {name: open_array(self.path / group / name, spec, codec).values for name, spec in specs.items()}
+        self._check_group(group)
+        specs, codec = fixed_groups(self.manifest)[group], self.manifest.codec
+        return {name: open_array(self.storage, f"{group}/{name}", spec, codec).values for name, spec in specs.items()}
 
-    def view(self, m: int | None = None, M: int | None = None, s: int | None = None) -> "TokenView":
+    def _check_group(self, group: str) -> None:
+        """Compare a group with the manifest by the digest of its attributes: is it this store's?"""
+        if self.is_complete and group_digest(read_attributes(self.storage, group)) != self.manifest.digests.get(group):
+            raise StoreCorruptError(f"{self.path}/{group} was replaced: it is not what the manifest tells; {REMEDY}")
+
+    @cached_property
+    def _block_digests(self) -> list[str]:
+        """Every block's digest, held against the manifest. Reads one small file per block, once."""
+        digests = [group_digest(read_attributes(self.storage, block_group(b))) for b in range(self.manifest.blocks)]
+        if digest_of(digests) != self.manifest.digests.get("tokens"):
+            raise StoreCorruptError(f"{self.path}/tokens: a block was replaced; {REMEDY}")
+        return digests
+
+    def _check_block(self, number: int) -> None:
+        attributes = read_attributes(self.storage, block_group(number))
+        if self.is_complete and group_digest(attributes) != self._block_digests[number]:
+            raise StoreCorruptError(
+                f"{self.path}/{block_group(number)} was replaced while the store was read; {REMEDY}"
+            )
+
+    def block_facts(self, number: int) -> BlockFacts:
+        """The counts of one block, as far as they can be true."""
+        where = f"{self.path}/{block_group(number)}"
+        facts, tokens = block_facts(read_attributes(self.storage, block_group(number)), where), self.settings
+        first, end = (int(v) for v in self.block_ptr[number : number + 2])
+        if (facts.first_node, facts.nodes) != (first, end - first):
+            raise StoreCorruptError(f"{where}/zarr.json: says nodes from {facts.first_node}, expected from {first}")
+        sequences = facts.nodes * tokens.sequence_length
+        most_edges = sequences * tokens.max_token_edges(self.manifest.graph.directed)
+        if facts.token_nodes > sequences * tokens.max_token_nodes or facts.token_edges > most_edges:
+            raise StoreCorruptError(f"{where}/zarr.json: more nodes or edges than its tokens can have; {REMEDY}")
+        return facts
+
+    def view(self, m: int | None = None, M: int | None = None, s: int | None = None) -> TokenView:
         """Tokens at these settings, none larger than the store's (ConfigError says what it has)."""
         return TokenView(self, self.settings.smaller(m, M, s))
 
     def block(self, number: int) -> Block:
         """One block's arrays: mapped (raw) or decoded into a bounded cache (zstd)."""
-        with self._guard:
-            if number in self._blocks:
-                self._blocks.move_to_end(number)
-                return self._blocks[number]
-        block = self._open_block(number)
-        with self._guard:
-            if number in self._blocks:  # another thread was faster
-                return self._blocks[number]
-            self._blocks[number] = block
-            self._mapped_bytes += block.mapped_bytes
-            held = sum(b.decoded_bytes for b in self._blocks.values())
-            while len(self._blocks) > 1 and (held > self._cache_bytes or len(self._blocks) > MAX_MAPPED_BLOCKS):
-                _, oldest = self._blocks.popitem(last=False)
-                self._mapped_bytes -= oldest.mapped_bytes
-                held -= oldest.decoded_bytes
+        if self._check is not None:
+            self._check.first_read(number)
+        block = self._cache.get(number)
+        block.check_length()
         return block
 
     def _open_block(self, number: int) -> Block:
-        folder = self.path / "tokens" / block_name(number)
-        facts = read_block_facts(folder)
-        first, end = self.block_ptr[number : number + 2]
-        if (facts.first_node, facts.nodes) != (first, end - first):
-            raise StoreCorruptError(f"{folder}/zarr.json: says nodes from {facts.first_node}, expected from {first}")
-        specs = block_specs(self.manifest, facts)
-        codec = self.manifest.codec
-        opened = {name: open_array(folder / name, spec, codec, random=True) for name, spec in specs.items()}
+        self._check_block(number)
+        facts = self.block_facts(number)
+        specs, group, codec = block_specs(self.manifest, facts), block_group(number), self.manifest.codec
+        opened = {n: open_array(self.storage, f"{group}/{n}", spec, codec, random=True) for n, spec in specs.items()}
         return Block(number, facts, opened)
 
     def trim(self) -> None:
-        """Give mapped pages back to the system if the process holds more of them than the limit.
-
-        To be called after each block that is read: where the system keeps files in large pages, one touch of a byte
-        can bring in two megabytes.
-        """
-        if self._mapped_bytes > self._resident_limit and _resident_file_bytes() > self._resident_limit:
-            with self._guard:
-                blocks = list(self._blocks.values())
-            for block in blocks:
-                block.release()
+        """Give mapped pages back to the system if the process holds more of them than the limit."""
+        self._cache.trim()
 
     def forget(self, number: int) -> None:
         """Drop one block from memory: it will not be needed again soon."""
-        with self._guard:
-            block = self._blocks.pop(number, None)
-            self._mapped_bytes -= block.mapped_bytes if block is not None else 0
-        if block is not None:
-            block.release()
+        self._cache.forget(number)
 
     def verify(self) -> None:
         """Check every byte; StoreCorruptError names the first array that is not as it was written."""
@@ -219,15 +233,3 @@ class TokenStore:
     def __repr__(self) -> str:
         t, g = self.settings, self.manifest.graph
         return f"TokenStore({self.path.name}: {g.nodes:,} nodes, m={t.m} M={t.M} s={t.s}, {self.manifest.codec})"
-
-
-def _resident_file_bytes() -> int:
-    """Bytes of files this process holds in memory (Linux; 0 elsewhere, where the system must manage alone)."""
-    try:
-        with open("/proc/self/statm") as file:  # noqa: PTH123 - called for every batch: Path costs more than the read
-            return int(file.read().split()[2]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        return 0
-
-
-from gmn_pipeline.store.view import TokenView  # noqa: E402 - a view holds its store, a store makes views

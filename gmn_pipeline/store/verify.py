@@ -1,40 +1,40 @@
 """Checks every byte of a store, then everything its numbers must satisfy."""
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gmn_pipeline.errors import GraphError, StoreCorruptError
+from gmn_pipeline.store.array_files import read_attributes
 from gmn_pipeline.store.blocks import plan_blocks
-from gmn_pipeline.store.group_files import CHECKSUMS, checksum, read_attributes
-from gmn_pipeline.store.schema import block_name, fixed_groups
-from gmn_pipeline.store.writer import PARENTS, collect_digests
+from gmn_pipeline.store.manifest_file import collect_digests
+from gmn_pipeline.store.schema import PARENTS, block_group, block_specs, fixed_groups
 
 if TYPE_CHECKING:
     from gmn_pipeline.store.reader import TokenStore
 
-Progress = Callable[[int, int], None]
+OnProgress = Callable[[int, int], None]
 
 
-def verify_store(store: "TokenStore", on_progress: Progress | None = None) -> None:
+def verify_store(store: "TokenStore", on_progress: OnProgress | None = None) -> None:
     """Raise StoreCorruptError naming the first array that is not as it was written, or whose values cannot be.
 
     Bytes first (checksums of all files, digests of all groups), then meaning: the graph's own checks, permutations, and
     every token through the same checked path a trainer reads it by.
     """
+    from gmn_pipeline.store.byte_check import check_group_bytes
+
     for parent in PARENTS:
-        if read_attributes(store.path / parent):
+        if read_attributes(store.storage, parent):
             raise StoreCorruptError(f"{store.path}/{parent}/zarr.json was changed; restore the store or tokenize again")
     total = 2 * store.manifest.blocks + len(fixed_groups(store.manifest))
-    done = 0
-    for group in _groups(store):
-        _check_group_bytes(store.path, group)
-        done += 1
-        if on_progress is not None:
-            on_progress(done, total)
-    digests, facts = collect_digests(store.path, store.manifest)
+    for group, specs in fixed_groups(store.manifest).items():
+        check_group_bytes(store.storage, group, specs, store.manifest.codec)
+    for number in range(store.manifest.blocks):
+        specs = block_specs(store.manifest, store.block_facts(number))
+        check_group_bytes(store.storage, block_group(number), specs, store.manifest.codec)
+    digests, facts = collect_digests(store.storage, store.manifest)
     for group, digest in store.manifest.digests.items():
         if digests.get(group) != digest:
             raise StoreCorruptError(f"{store.path}/{group}: its checksums are not the manifest's; it was replaced")
@@ -50,26 +50,6 @@ def verify_store(store: "TokenStore", on_progress: Progress | None = None) -> No
         raise StoreCorruptError(f"{store.path}/graph: {error}") from None
     for name in store.manifest.orderings:
         store.ordering(name)
-    for _ in store.view().blocks():
-        done += 1
+    for done, _ in enumerate(store.view().blocks(), total - store.manifest.blocks + 1):
         if on_progress is not None:
             on_progress(done, total)
-
-
-def _groups(store: "TokenStore") -> Iterator[str]:
-    yield from fixed_groups(store.manifest)
-    yield from (f"tokens/{block_name(number)}" for number in range(store.manifest.blocks))
-
-
-def _check_group_bytes(root: Path, group: str) -> None:
-    expected = read_attributes(root / group).get(CHECKSUMS)
-    if not isinstance(expected, dict):
-        raise StoreCorruptError(f"{root / group}/zarr.json carries no checksums; restore the store or tokenize again")
-    for name, wanted in expected.items():
-        folder = root / group / name
-        try:
-            found = checksum(folder)
-        except OSError as error:
-            raise StoreCorruptError(f"{folder}: {error.strerror}; restore the store or tokenize again") from None
-        if found != wanted:
-            raise StoreCorruptError(f"{folder} was changed: checksum {found[:12]}, written as {wanted[:12]}")

@@ -14,7 +14,8 @@ from gmn_pipeline.store.token_settings import TokenSettings
 from gmn_pipeline.types import Array, IntArray
 
 if TYPE_CHECKING:
-    from gmn_pipeline.store.reader import Block, TokenStore
+    from gmn_pipeline.store.block_cache import Block
+    from gmn_pipeline.store.reader import TokenStore
 
 Part = Literal["edges", "walks"]
 

@@ -36,16 +36,16 @@ def tokenize(
     json: Json = False,
 ) -> None:
     """Sample walks, build subgraph tokens and write them to a store, or find that the store exists."""
-    from gmn_prep.phases import Progress
+    from gmn_prep.phases import Phases
     from gmn_prep.report import report_outcome
     from gmn_prep.tokenize import tokenize as run
     from gmn_prep.tokenize_settings import read_request
 
     config = read_request(*request, recipe)
-    with Progress.for_person(silent=quiet or json) as progress:
-        outcome = run(config, progress, dry_run=dry_run)
+    with Phases.for_person(silent=quiet or json) as phases:
+        outcome = run(config, phases, dry_run=dry_run)
     if not quiet:
-        report_outcome(outcome, progress.seconds, as_json=json)
+        report_outcome(outcome, phases.seconds, as_json=json)
 
 
 @app.command()

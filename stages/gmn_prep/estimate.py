@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
+from gmn_pipeline.console.output import size_text
 from gmn_pipeline.errors import StoreError
 from gmn_pipeline.graph import Graph
-from gmn_pipeline.store.group_files import ZSTD_LEVEL
+from gmn_pipeline.store.group_writer import ZSTD_LEVEL
 from gmn_pipeline.store.manifest import Manifest
 from gmn_pipeline.store.schema import fixed_groups
-from gmn_pipeline.store.writer import TokenBlock
-from gmn_prep.report import size_text
+from gmn_pipeline.store.writing import BlockArrays
 from gmn_prep.tokens.tokenizer import Tokenizer
 
 SAMPLE_RANGES, RANGE_NODES = 16, 64
@@ -65,7 +65,7 @@ def estimate_cost(tokenizer: Tokenizer, manifest: Manifest, threads: int) -> Est
     )
 
 
-def _compressed_bytes(blocks: list[TokenBlock]) -> int:
+def _compressed_bytes(blocks: list[BlockArrays]) -> int:
     """Bytes of the blocks joined into one, each array compressed. A real block is larger and compresses no worse."""
     from numcodecs import zstd
 

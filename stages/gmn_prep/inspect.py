@@ -8,13 +8,12 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from gmn_pipeline.console.output import print_json, two_columns
+from gmn_pipeline.console.output import print_json, size_text, two_columns
 from gmn_pipeline.errors import ConfigError
 from gmn_pipeline.store.reader import TokenStore
 from gmn_pipeline.store.schema import fixed_groups
 from gmn_pipeline.store.verify import verify_store as check_every_byte
-from gmn_prep.phases import Progress
-from gmn_prep.report import size_text
+from gmn_prep.phases import Phases
 
 
 def inspect_store(path: Path, *, as_json: bool) -> None:
@@ -130,8 +129,8 @@ def verify_store(path: Path, *, quiet: bool, as_json: bool) -> None:
     begun = time.perf_counter()
     total = 2 * store.manifest.blocks + len(fixed_groups(store.manifest))
     with (
-        Progress.for_person(silent=quiet or as_json) as progress,
-        progress.phase("verify", total, "groups") as advance,
+        Phases.for_person(silent=quiet or as_json) as phases,
+        phases.phase("verify", total, "groups") as advance,
     ):
         check_every_byte(store, lambda *_: advance(1))
     size = sum(_group_sizes(store).values())

@@ -9,7 +9,7 @@ from typing import Any, Literal
 Show = Literal["bars", "lines", "nothing"]
 
 
-class Progress:
+class Phases:
     """The phases of a run: bars on a terminal, a line each in a log, or nothing. Everything goes to stderr.
 
     Phases may overlap. Use as a context manager: the bars live until it is left.
@@ -21,10 +21,10 @@ class Progress:
         self._bars: Any = _make_bars() if show == "bars" else None
 
     @classmethod
-    def for_person(cls, *, silent: bool) -> "Progress":
+    def for_person(cls, *, silent: bool) -> "Phases":
         return cls("nothing" if silent else "bars" if sys.stderr.isatty() else "lines")
 
-    def __enter__(self) -> "Progress":
+    def __enter__(self) -> "Phases":
         if self._bars is not None:
             self._bars.start()
         return self

@@ -4,13 +4,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gmn_pipeline.errors import ConfigError, StoreClashError, StoreError, nearest
+from gmn_pipeline.console.machine import usable_cores
+from gmn_pipeline.errors import StoreClashError, StoreError
 from gmn_pipeline.store.manifest import Manifest, Scalar
+from gmn_pipeline.store.naming import default_store
 from gmn_pipeline.store.token_settings import TokenSettings
 from gmn_prep.datasets import DatasetOptions, dataset_identity, store_name
-from gmn_prep.tokenize_settings import TokenizeConfig, available_threads, default_data_root
-
-ORDERINGS = ("degree", "pagerank", "k-core", "eigenvector", "random")
+from gmn_prep.encodings import asked_encodings
+from gmn_prep.orderings import ORDERINGS
+from gmn_prep.tokenize_settings import TokenizeConfig, default_data_root
 
 
 @dataclass(frozen=True)
@@ -24,15 +26,16 @@ class Plan:
     """What the graph's content depends on."""
     out: Path
     threads: int
+    encodings: dict[str, dict[str, Scalar]]
+    """By name, the settings asked for; `auto` is settled when the graph is known."""
+    orderings: dict[str, dict[str, Scalar]]
 
     @classmethod
     def of(cls, config: TokenizeConfig) -> "Plan":
         """Check the settings and find out what they name. Raises ConfigError, DatasetError."""
-        for name in config.ordering:
-            if name not in ORDERINGS:
-                raise ConfigError(
-                    f"no ordering is called '{name}'; known: {', '.join(ORDERINGS)}{nearest(name, ORDERINGS)}"
-                )
+        encodings = asked_encodings(config)
+        names = sorted({ORDERINGS.find(name).name for name in config.ordering})
+        orderings: dict[str, dict[str, Scalar]] = {name: {"seed": config.seed} for name in names}
         tokens = TokenSettings(config.m, config.M, config.s, config.walk, config.seed)
         options = DatasetOptions(
             data_root=config.data_root or default_data_root(),
@@ -46,22 +49,9 @@ class Plan:
             node_table=config.node_table,
         )
         identity = dataset_identity(config.dataset, options)
-        out = config.out or Path("data") / f"{store_name(config.dataset, options)}.zarr"
-        return cls(config, tokens, options, identity, out, config.threads or available_threads())
-
-    def encodings(self, rwse_mode: str) -> dict[str, dict[str, Scalar]]:
-        """Settings of the encodings as the manifest keeps them; `rwse_mode` is what `auto` came to."""
-        wanted: dict[str, dict[str, Scalar]] = {}
-        if self.config.lap_pe:
-            wanted["laplacian"] = {"k": self.config.lap_pe, "seed": self.config.seed}
-        if self.config.rwse:
-            wanted["random_walk"] = {"k": self.config.rwse, "mode": rwse_mode}
-            if rwse_mode == "estimate":
-                wanted["random_walk"]["seed"] = self.config.seed
-        return wanted
-
-    def orderings(self) -> dict[str, dict[str, Scalar]]:
-        return {name: {"seed": self.config.seed} for name in sorted(set(self.config.ordering))}
+        out = config.out or default_store(store_name(config.dataset, options))
+        threads = config.threads or usable_cores()
+        return cls(config, tokens, options, identity, out, threads, encodings, orderings)
 
 
 def find_store(plan: Plan) -> tuple[Path, Manifest] | None:
@@ -71,16 +61,16 @@ def find_store(plan: Plan) -> tuple[Path, Manifest] | None:
     """
     if plan.config.force:
         return None
-    found = _complete_manifest(plan.out)
-    if found is not None:
-        if serves(found, plan):
-            return plan.out, found
+    present = _complete_manifest(plan.out)
+    if present is not None:
+        if serves(present, plan):
+            return plan.out, present
         if plan.config.out is None:
             beside = _search_beside(plan)
             if beside is not None:
                 return beside
         raise StoreClashError(
-            f"{plan.out} holds other content ({describe(found)}); choose another --out, or pass --force to replace it"
+            f"{plan.out} holds other content ({describe(present)}); choose another --out, or pass --force to replace it"
         )
     return _search_beside(plan) if plan.config.out is None else None
 
@@ -97,7 +87,7 @@ def _search_beside(plan: Plan) -> tuple[Path, Manifest] | None:
 
 
 def _complete_manifest(path: Path) -> Manifest | None:
-    from gmn_pipeline.store.writer import manifest_at
+    from gmn_pipeline.store.manifest_file import manifest_at
 
     manifest = manifest_at(path)
     return manifest if manifest is not None and manifest.state == "complete" else None
@@ -105,30 +95,26 @@ def _complete_manifest(path: Path) -> Manifest | None:
 
 def serves(manifest: Manifest, plan: Plan) -> bool:
     """Whether a store holds all that is asked: the same graph, tokens at least as many, every encoding and ordering."""
-    wanted = plan.encodings(plan.config.rwse_mode)
     return (
         manifest.dataset == plan.identity
         and manifest.tokens.covers(plan.tokens)
-        and all(_encoding_serves(manifest.encodings.get(name), value) for name, value in wanted.items())
-        and all(manifest.orderings.get(name) == value for name, value in plan.orderings().items())
+        and all(_encoding_serves(manifest, name, wants) for name, wants in plan.encodings.items())
+        and all(manifest.orderings.get(name) == wants for name, wants in plan.orderings.items())
     )
 
 
-def _encoding_serves(has: dict[str, Scalar] | None, wants: dict[str, Scalar]) -> bool:
-    """Encodings are stored lowest first, so a longer one serves a shorter one."""
-    if has is None or int(has["k"] or 0) < int(wants["k"] or 0):
-        return False
-    mode = wants.get("mode", "auto")
-    if mode != "auto" and has.get("mode") != mode:
-        return False
-    return has.get("seed") in (None, wants.get("seed", has.get("seed")))
+def _encoding_serves(manifest: Manifest, name: str, wants: dict[str, Scalar]) -> bool:
+    from gmn_pipeline.store.encodings import ENCODINGS
+
+    has = manifest.encodings.get(name)
+    return has is not None and ENCODINGS[name].serves(has, wants)
 
 
 def is_exactly(manifest: Manifest, plan: Plan) -> bool:
     """Whether a serving store holds nothing more than was asked."""
     same = {name: value["k"] for name, value in manifest.encodings.items()}
-    asked = {name: value["k"] for name, value in plan.encodings("auto").items()}
-    return manifest.tokens == plan.tokens and same == asked and manifest.orderings == plan.orderings()
+    asked = {name: value["k"] for name, value in plan.encodings.items()}
+    return manifest.tokens == plan.tokens and same == asked and manifest.orderings == plan.orderings
 
 
 def describe(manifest: Manifest) -> str:

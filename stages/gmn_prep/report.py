@@ -6,19 +6,11 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from gmn_pipeline.console.machine import peak_memory
-from gmn_pipeline.console.output import print_json, two_columns
+from gmn_pipeline.console.output import print_json, size_text, two_columns
 from gmn_prep.datasets import DATASETS
 
 if TYPE_CHECKING:
     from gmn_prep.tokenize import Outcome
-
-
-def size_text(count: float) -> str:
-    """Bytes as a person reads them."""
-    for limit, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if count >= limit:
-            return f"{count / limit:.2f} {unit}"
-    return f"{count:.0f} B"
 
 
 def minutes_text(seconds: float) -> str:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from gmn_pipeline.store.manifest import Manifest
 from gmn_prep.datasets import load_dataset
-from gmn_prep.phases import Progress
+from gmn_prep.phases import Phases
 from gmn_prep.plan import Plan, find_store, is_exactly
 from gmn_prep.tokenize_settings import TokenizeConfig
 
 if TYPE_CHECKING:
     from gmn_pipeline.graph import Graph
-    from gmn_pipeline.store.writer import StoreWriter, TokenBlock
+    from gmn_pipeline.store.writer import BlockArrays, StoreWriter
     from gmn_prep.estimate import Estimate
     from gmn_prep.tokens.tokenizer import Tokenizer
 
@@ -36,29 +36,29 @@ class Outcome:
     """Set on a dry run, which writes nothing."""
 
 
-def tokenize(config: TokenizeConfig, progress: Progress, *, dry_run: bool = False) -> Outcome:
+def tokenize(config: TokenizeConfig, phases: Phases, *, dry_run: bool = False) -> Outcome:
     """Make the store that `config` describes, or find that it exists."""
     plan = Plan.of(config)
     existing = find_store(plan)
     if existing is not None:
         path, manifest = existing
         return Outcome(path, manifest, made=False, exact=is_exactly(manifest, plan))
-    return _make_store(plan, progress, dry_run=dry_run)
+    return _make_store(plan, phases, dry_run=dry_run)
 
 
-def _make_store(plan: Plan, progress: Progress, *, dry_run: bool) -> Outcome:
+def _make_store(plan: Plan, phases: Phases, *, dry_run: bool) -> Outcome:
     from gmn_pipeline.store.writer import StoreWriter
     from gmn_prep.estimate import check_room, estimate_cost
     from gmn_prep.tokens.tokenizer import Tokenizer
 
     config = plan.config
-    with progress.phase("load", 1, "dataset"):
+    with phases.phase("load", 1, "dataset"):
         dataset = load_dataset(config.dataset, plan.options)
     for notice in dataset.notices:
-        progress.say(f"note: {notice}")
+        phases.say(f"note: {notice}")
 
     graph, notices = dataset.graph, list(dataset.notices)
-    with progress.phase("prepare", 1, "graph"):
+    with phases.phase("prepare", 1, "graph"):
         manifest = _plan_store(plan, graph)
         tokenizer = Tokenizer.of(graph, plan.tokens)
         estimate = estimate_cost(tokenizer, manifest, plan.threads)
@@ -67,86 +67,62 @@ def _make_store(plan: Plan, progress: Progress, *, dry_run: bool) -> Outcome:
     check_room(plan.out, estimate.disk_bytes, _bytes_in(plan.out), codec=config.codec)
 
     def on_wait() -> None:
-        progress.say(f"another process is writing {plan.out}; waiting for it")
+        phases.say(f"another process is writing {plan.out}; waiting for it")
 
     with StoreWriter.open(plan.out, manifest, graph, force=config.force, wait=-1, on_wait=on_wait) as writer:
         if not writer.is_complete:
-            notices += _write_encodings(writer, graph, plan, progress)
-            _write_orderings(writer, graph, plan, progress)
-            _write_tokens(writer, tokenizer, plan.threads, progress)
+            notices += _write_encodings(writer, graph, plan, phases)
+            _write_orderings(writer, graph, plan, phases)
+            _write_tokens(writer, tokenizer, plan.threads, phases)
         return Outcome(plan.out, writer.finalise(), made=True, notices=tuple(notices))
 
 
 def _plan_store(plan: Plan, graph: "Graph") -> Manifest:
     from gmn_pipeline.store.blocks import default_block_size
-    from gmn_pipeline.store.writer import plan_manifest
+    from gmn_pipeline.store.writing import plan_manifest
+    from gmn_prep.encodings import settle_encodings
 
-    if plan.config.lap_pe:
-        from gmn_prep.encodings.laplacian.encoding import check_eigenvectors
-
-        check_eigenvectors(graph, plan.config.lap_pe)
-    mode = plan.config.rwse_mode
-    if plan.config.rwse and mode == "auto":
-        from gmn_prep.encodings import choose_random_walk_mode
-
-        mode = choose_random_walk_mode(graph, plan.config.rwse)
     return plan_manifest(
         graph,
         plan.tokens,
         block_size=plan.config.block_size or default_block_size(plan.tokens),
         dataset=plan.identity,
-        encodings=plan.encodings(mode),
-        orderings=plan.orderings(),
+        encodings=settle_encodings(graph, plan.encodings, plan.config.seed),
+        orderings=plan.orderings,
         codec=plan.config.codec,
     )
 
 
-def _write_encodings(writer: "StoreWriter", graph: "Graph", plan: Plan, progress: Progress) -> list[str]:
-    if not writer.manifest.encodings:
-        return []
-    from gmn_prep.encodings import laplacian_encoding, random_walk_encoding
+def _write_encodings(writer: "StoreWriter", graph: "Graph", plan: Plan, phases: Phases) -> list[str]:
+    from gmn_prep.encodings import compute_encoding
 
-    notices = []
-    common: dict[str, Any] = {"seed": plan.config.seed, "threads": plan.threads}
-    n = graph.num_nodes
-    wanted = writer.manifest.encodings
-    if "laplacian" in wanted and not writer.has_group("encodings/laplacian"):
-        k = plan.config.lap_pe
-        with progress.phase("laplacian", n, "nodes") as advance:
-            found = laplacian_encoding(graph, k, on_progress=_steps(advance), **common)
-        if found.short_graphs:
-            notices.append(
-                f"{found.short_graphs:,} graphs have fewer than {k + 1} nodes: they store the n-1 eigenvectors they "
-                "have, then zeros (eigenvalues NaN)"
-            )
-            progress.say(f"note: {notices[-1]}")
-        arrays = {"vectors": found.vectors, "values": found.values, "residuals": found.residuals}
-        writer.write_group("encodings/laplacian", arrays)
-    if "random_walk" in wanted and not writer.has_group("encodings/random_walk"):
-        mode: Any = wanted["random_walk"]["mode"]
-        with progress.phase(f"rwse {mode}", n, "nodes") as advance:
-            walked = random_walk_encoding(graph, plan.config.rwse, mode=mode, on_progress=_steps(advance), **common)
-        arrays = {"values": walked.values}
-        if walked.stderr is not None:
-            arrays["stderr"] = walked.stderr
-        writer.write_group("encodings/random_walk", arrays)
+    notices: list[str] = []
+    for name, settings in writer.manifest.encodings.items():
+        if writer.has_group(f"encodings/{name}"):
+            continue
+        with phases.phase(name.replace("_", " "), graph.num_nodes, "nodes") as advance:
+            computed = compute_encoding(graph, name, settings, threads=plan.threads, on_progress=_steps(advance))
+        writer.write_group(f"encodings/{name}", computed.arrays)
+        notices += computed.notices
+        for notice in computed.notices:
+            phases.say(f"note: {notice}")
     return notices
 
 
-def _write_orderings(writer: "StoreWriter", graph: "Graph", plan: Plan, progress: Progress) -> None:
+def _write_orderings(writer: "StoreWriter", graph: "Graph", plan: Plan, phases: Phases) -> None:
     from gmn_prep.orderings import compute_ordering
 
     missing = [name for name in writer.manifest.orderings if not writer.has_group(f"orderings/{name}")]
     if not missing:
         return
-    with progress.phase("orderings", len(missing), "orderings") as advance:
+    with phases.phase("orderings", len(missing), "orderings") as advance:
         for name in missing:
-            found = compute_ordering(graph, name, seed=plan.config.seed, threads=plan.threads)
-            writer.write_group(f"orderings/{name}", asdict(found))
+            ordering = compute_ordering(graph, name, seed=plan.config.seed, threads=plan.threads)
+            writer.write_group(f"orderings/{name}", asdict(ordering))
             advance(1)
 
 
-def _write_tokens(writer: "StoreWriter", tokenizer: "Tokenizer", threads: int, progress: Progress) -> None:
+def _write_tokens(writer: "StoreWriter", tokenizer: "Tokenizer", threads: int, phases: Phases) -> None:
     """Tokenize block after block while one thread writes the one before: at most three blocks are in memory."""
     missing = writer.missing_blocks()
     borders = writer.block_ptr
@@ -154,11 +130,11 @@ def _write_tokens(writer: "StoreWriter", tokenizer: "Tokenizer", threads: int, p
     with (
         ThreadPoolExecutor(threads) as pool,
         ThreadPoolExecutor(1) as disk,
-        progress.phase("writing", len(missing), "blocks") as wrote,
-        progress.phase("walks", total, "nodes") as walked,
+        phases.phase("writing", len(missing), "blocks") as wrote,
+        phases.phase("walks", total, "nodes") as walked,
     ):
 
-        def write(number: int, block: "TokenBlock") -> None:
+        def write(number: int, block: "BlockArrays") -> None:
             writer.write_block(number, block)
             wrote(1)
 

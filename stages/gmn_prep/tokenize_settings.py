@@ -8,18 +8,15 @@ from typing import Any, Literal
 from gmn_pipeline.console.config import Layer, load_config, read_toml, setting
 from gmn_pipeline.errors import ConfigError
 from gmn_pipeline.recipes import choose_recipe
+from gmn_prep.orderings import ORDERINGS
 
 TOKENS, ENCODINGS, DATASET, STORE = "Tokens", "Encodings and orderings", "Dataset", "Store"
 """Headings of `gmn-prep tokenize --help`."""
+MOST_THREADS = 1024
 
 
 def default_data_root() -> Path:
     return Path(os.environ.get("GMN_DATA_ROOT") or "data/raw")
-
-
-def available_threads() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclass(frozen=True)
@@ -46,9 +43,12 @@ class TokenizeConfig:
         help="exact, an estimate with its standard error, or whichever the graph affords.",
         group=ENCODINGS,
     )
+    encoding: tuple[str, ...] = setting(
+        (), help="Encodings by name, as NAME=K with K columns; separate by commas.", group=ENCODINGS
+    )
     ordering: tuple[str, ...] = setting(
         ("degree",),
-        help="Node orderings to store: degree, pagerank, k-core, eigenvector, random; separate by commas.",
+        help=f"Node orderings to store: {', '.join(ORDERINGS)}; separate by commas.",
         group=ENCODINGS,
     )
     directed: bool = setting(False, help="Keep edges one-way; otherwise they go both ways.", group=DATASET)
@@ -82,6 +82,8 @@ class TokenizeConfig:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ConfigError(f"{name} is {value}; it must be at least 1")
+        if (self.threads or 0) > MOST_THREADS:
+            raise ConfigError(f"threads is {self.threads:,}; the most is {MOST_THREADS:,}: leave it out for all cores")
 
 
 def read_request(file: Path | None, flags: dict[str, Any], recipe: str | None) -> TokenizeConfig:

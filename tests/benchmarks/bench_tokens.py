@@ -7,8 +7,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from gmn_pipeline import TokenSettings
+from gmn_pipeline.console.machine import usable_cores
 from gmn_pipeline.counter_random import Purpose, root_key
-from gmn_prep.tokenize_settings import available_threads
 from gmn_prep.tokens.tokenizer import Tokenizer
 from gmn_prep.tokens.walks import UNIFORM, sample_walks
 from tests.benchmarks.arxiv import arxiv_graph
@@ -20,7 +20,7 @@ SCIPY_TOKENS = 2000
 
 def walk_row() -> Row:
     name, graph = arxiv_graph()
-    threads, n, t = available_threads(), graph.num_nodes, SETTINGS
+    threads, n, t = usable_cores(), graph.num_nodes, SETTINGS
     out = np.empty((n, t.walk_entries), dtype=np.int64)
     root = root_key(0, Purpose.WALK)
 
@@ -57,7 +57,7 @@ def walk_row() -> Row:
 def subgraph_row() -> Row:
     """Ours does all tokens; scipy a sample spread over the graph, scaled up."""
     name, graph = arxiv_graph()
-    n, threads = graph.num_nodes, available_threads()
+    n, threads = graph.num_nodes, usable_cores()
     with ThreadPoolExecutor(threads) as pool:
 
         def ours() -> None:

@@ -263,14 +263,14 @@ def test_not_enough_disk_is_told_before_work(
     """A disk of 100 kB left is the one thing made up: the estimate alone must refuse a store of 300 kB."""
     from gmn_pipeline.errors import StoreError
     from gmn_prep import estimate
-    from gmn_prep.phases import Progress
+    from gmn_prep.phases import Phases
     from gmn_prep.tokenize import tokenize
     from gmn_prep.tokenize_settings import TokenizeConfig
 
     monkeypatch.setattr(estimate.shutil, "disk_usage", lambda _: SimpleNamespace(free=100_000, total=10**12))
     config = TokenizeConfig(dataset="minesweeper-grid", nodes=2500, codec=codec, out=tmp_path / "x.zarr")
     with pytest.raises(StoreError, match=message):
-        tokenize(config, Progress())
+        tokenize(config, Phases())
     assert list(tmp_path.iterdir()) == []
 
 

@@ -78,6 +78,11 @@ def test_id_dtype_rule() -> None:
     assert id_dtype(2**31) == np.int64  # a graph with more than 2^31 edge slots needs wider slot ids
 
 
+def test_the_largest_category_is_counted() -> None:
+    graph = Graph.from_edges([[0, 1]], x=np.array([[2**31 - 1], [0]]))
+    assert graph.x_categories == (2**31,)
+
+
 MULTI = Task.of("node", "multiclass", 3)
 
 
@@ -90,6 +95,12 @@ MULTI = Task.of("node", "multiclass", 3)
         (lambda: Graph.from_edges(np.zeros((3, 3), int)), r"\(E, 2\)"),
         (lambda: Graph.from_csr([0, 2, 1], [0]), "goes down|must run from 0"),
         (lambda: Graph.from_csr([0, 2, 1, 2], [1, 2]), "goes down"),
+        (lambda: Graph.from_csr([0, 2**62, -(2**62), 2], [1, 2]), "goes down at entry 2"),
+        (lambda: Graph.from_csr([0, -(2**63), 2**63 - 1, 2], [1, 2]), "goes down at entry 1"),
+        (lambda: Graph.from_edges([[0, 1]], graph_ptr=np.array([0, 2**63 - 1, -2, 2])), "graph_ptr goes down"),
+        (lambda: Graph.from_edges([[0, 1]], 10**12), "1,000,000,000,000 nodes with only 1 edges"),
+        (lambda: Graph.from_edges([[0, 2**63 - 1]]), "names rather than numbers"),
+        (lambda: Graph.from_edges(np.array([[0, 2**64 - 1]], dtype=np.uint64)), "ids are 0"),
         (lambda: Graph.from_csr([0, 1, 1], [1]), "reverse"),
         (lambda: Graph.from_csr([0, 2, 3, 4], [2, 1, 0, 0]), "not sorted"),
         (lambda: Graph.from_edges([[0, 1]], x=np.array([[1.0], [np.nan]])), "NaN"),

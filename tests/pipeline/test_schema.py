@@ -19,7 +19,7 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "store-format.md"
 
 def test_the_document_lists_exactly_the_arrays_of_the_schema() -> None:
     graph = ring_graph(edge_features=True)
-    graph = graph.replace(graph_ptr=np.array([0, 40]), pairs=np.zeros((2, 2), int))
+    graph = graph.replace(graph_ptr=np.array([0, 40]), pairs=np.zeros((2, 2), int)).with_ids(range(40), ["ring"])
     manifest = plan_manifest(
         graph,
         TokenSettings(2, 2, 1),

@@ -192,4 +192,4 @@ def test_zstd_cache_is_bounded(tmp_path: Path) -> None:
     store = TokenStore.open(path, cache_bytes=60_000)
     for batch in range(0, 400, 10):
         store.view().gather(np.arange(batch, batch + 10))
-    assert sum(b.decoded_bytes for b in store._blocks.values()) <= 60_000
+    assert store._cache._decoded_bytes() <= 60_000

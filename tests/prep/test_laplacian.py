@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from gmn_pipeline import Graph
 from gmn_pipeline.errors import ConfigError
-from gmn_prep.encodings import LaplacianEncoding, laplacian_encoding
 from gmn_prep.encodings.laplacian import chebyshev_krylov
+from gmn_prep.encodings.laplacian.encoding import LaplacianEncoding, laplacian_encoding
 from gmn_prep.encodings.laplacian.factored_laplacian import SHIFT, FactoredLaplacian, factor_if_cheap
 from gmn_prep.encodings.locality import bandwidth_order, renumbered
 from tests.reference.encodings import dense_laplacian, graph_ranges

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from gmn_pipeline import Graph
 from gmn_pipeline.errors import ConfigError
-from gmn_prep.orderings import LEVELS, compute_ordering
+from gmn_pipeline.tables import load_code
+from gmn_prep.orderings import ORDERINGS, compute_ordering
 from gmn_prep.orderings.eigenvector import eigenvector_centrality
 from gmn_prep.orderings.k_core import k_core_levels
 from gmn_prep.orderings.pagerank import pagerank
@@ -19,7 +20,7 @@ from tests.strategies import graphs
 
 @given(graphs())
 def test_scores_agree_with_the_twins(graph: Graph) -> None:
-    assert np.array_equal(LEVELS["degree"](graph, 1), twins.degree_scores(graph))
+    assert np.array_equal(load_code(ORDERINGS["degree"].levels)(graph, 1), twins.degree_scores(graph))
     assert np.array_equal(k_core_levels(graph), twins.k_core_scores(graph))
     np.testing.assert_allclose(pagerank(graph), twins.pagerank_scores(graph), atol=1e-9)
     np.testing.assert_allclose(eigenvector_centrality(graph), twins.eigenvector_scores(graph), atol=1e-5)
@@ -35,10 +36,10 @@ def test_scores_of_larger_graphs_agree(seed: int) -> None:
     np.testing.assert_allclose(eigenvector_centrality(graph), twins.eigenvector_scores(graph), rtol=1e-5, atol=1e-9)
 
 
-@given(graphs(), st.sampled_from(sorted(LEVELS)), st.integers(0, 5))
+@given(graphs(), st.sampled_from(sorted(ORDERINGS)), st.integers(0, 5))
 def test_permutation_and_ranks_belong_together(graph: Graph, name: str, seed: int) -> None:
     found = compute_ordering(graph, name, seed=seed)
-    levels = LEVELS[name](graph, 1)
+    levels = load_code(ORDERINGS[name].levels)(graph, 1)
     assert found.permutation.dtype == graph.indices.dtype
     assert found.ranks.dtype == np.int32
     for lo, hi in graph_ranges(graph):
@@ -48,7 +49,7 @@ def test_permutation_and_ranks_belong_together(graph: Graph, name: str, seed: in
         assert np.array_equal(found.ranks[lo:hi], np.unique(levels[lo:hi], return_inverse=True)[1])
 
 
-@pytest.mark.parametrize("name", sorted(LEVELS))
+@pytest.mark.parametrize("name", sorted(ORDERINGS))
 def test_threads_do_not_change_an_ordering(name: str) -> None:
     random = np.random.default_rng(0)
     pointer = np.arange(0, 6001, 60)
@@ -60,7 +61,7 @@ def test_threads_do_not_change_an_ordering(name: str) -> None:
     assert np.array_equal(one.ranks, two.ranks)
 
 
-@pytest.mark.parametrize("name", sorted(LEVELS))
+@pytest.mark.parametrize("name", sorted(ORDERINGS))
 @pytest.mark.parametrize("seed", range(4))
 def test_equal_structure_is_a_tie(name: str, seed: int) -> None:
     """A graph beside a shuffled copy of itself: each node and its image have one rank."""
@@ -84,7 +85,7 @@ def test_ties_do_not_follow_the_ids(name: str) -> None:
 
 
 def test_ties_of_a_graph_without_edges() -> None:
-    for name in LEVELS:
+    for name in ORDERINGS:
         assert not compute_ordering(Graph.from_edges(np.zeros((0, 2), int), 5), name).ranks.any()
 
 

@@ -14,8 +14,8 @@ from scipy.sparse.csgraph import breadth_first_order
 
 from gmn_pipeline import Graph
 from gmn_pipeline.errors import ConfigError
-from gmn_prep.encodings import choose_random_walk_mode, random_walk_encoding
 from gmn_prep.encodings.random_walk import encoding as random_walk
+from gmn_prep.encodings.random_walk.encoding import choose_random_walk_mode, random_walk_encoding
 from tests.reference.encodings import dense_return_probabilities
 from tests.strategies import graphs
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gmn_pipeline.errors import DatasetError, nearest
+from gmn_pipeline.store.naming import store_stem
 from gmn_pipeline.task import Task
 from gmn_prep.datasets.entry import Dataset, DatasetOptions, LoadedDataset, lazy
 from gmn_prep.datasets.public.gnn_benchmark import GNN_BENCHMARK
@@ -16,7 +17,7 @@ from gmn_prep.datasets.public.malnet import MALNET_TINY
 from gmn_prep.datasets.public.ogb_node import OGB_NODE
 from gmn_prep.datasets.public.planetoid import PLANETOID
 from gmn_prep.datasets.user.user_task import parse_task
-from gmn_prep.datasets.wanted_task import LEFT_BY_LINKS, link_metric, wants_links
+from gmn_prep.datasets.wanted_task import link_metric, wants_links
 
 __all__ = [
     "DATASETS",
@@ -24,11 +25,12 @@ __all__ = [
     "DatasetOptions",
     "LoadedDataset",
     "dataset_identity",
-    "estimate_size",
     "load_dataset",
     "store_name",
 ]
 
+LONGEST_NAME = 255
+"""Bytes that file systems allow."""
 GENERATED = "generated, no download"
 
 _LINES = (
@@ -39,7 +41,6 @@ _LINES = (
         predicts=Task.of("node", "binary", 2, "roc_auc"),
         source=f"{GENERATED} (Platonov et al. 2023)",
         takes={"nodes": 10_000, "seed": 0},
-        counts=lazy("generated.minesweeper_grid", "count_grid"),
     ),
     Dataset(
         "sbm-pattern",
@@ -48,7 +49,6 @@ _LINES = (
         predicts=Task.of("node", "binary", 2, "weighted_accuracy", class_weighted=True),
         source=f"{GENERATED} (PATTERN, Dwivedi et al. 2020)",
         takes={"graphs": 14_000, "seed": 0},
-        counts=lazy("generated.sbm_pattern", "count_pattern"),
     ),
     Dataset(
         "skip-ring",
@@ -57,7 +57,6 @@ _LINES = (
         predicts=Task.of("graph", "multiclass", 4, "accuracy"),
         source=f"{GENERATED} (after CSL, Murphy et al. 2019)",
         takes={"graphs": 2_000, "seed": 0},
-        counts=lazy("generated.skip_ring", "count_skip_ring"),
     ),
     Dataset(
         "cycle-count",
@@ -66,7 +65,6 @@ _LINES = (
         predicts=Task.of("graph", "regression", 2, "mae"),
         source=GENERATED,
         takes={"graphs": 5_000, "seed": 0},
-        counts=lazy("generated.cycle_count", "count_cycle_count"),
     ),
     *HETEROPHILOUS,
     *PLANETOID,
@@ -84,20 +82,19 @@ def load_dataset(name_or_path: str, options: DatasetOptions) -> LoadedDataset:
     if isinstance(dataset, Path):
         from gmn_prep.datasets.user.user_file import load_user_file
 
-        graph, notices = load_user_file(dataset, options)
-        return LoadedDataset(store_name(name_or_path, options), graph, notices)
+        return LoadedDataset(store_name(name_or_path, options), *load_user_file(dataset, options))
     graph = dataset.load(options)
-    said: list[str] = []
+    notices: list[str] = []
     if options.nodes is not None and graph.num_nodes != options.nodes:
-        said.append(f"{dataset.name} has {graph.num_nodes:,} nodes, the nearest it comes to {options.nodes:,}")
+        notices.append(f"{dataset.name} has {graph.num_nodes:,} nodes, the nearest it comes to {options.nodes:,}")
     if options.directed and not graph.directed:
-        said.append(f"{dataset.name} has no directed edges; --directed changes nothing")
+        notices.append(f"{dataset.name} has no directed edges; --directed changes nothing")
     if wants_links(dataset, options):
         from gmn_prep.datasets.links import hold_out_links
 
-        graph, notices = hold_out_links(graph, options.seed, link_metric(options))
-        said += notices
-    return LoadedDataset(store_name(name_or_path, options), graph, tuple(said))
+        graph, more = hold_out_links(graph, options.seed, link_metric(options))
+        notices += more
+    return LoadedDataset(store_name(name_or_path, options), graph, tuple(notices))
 
 
 def dataset_identity(name_or_path: str, options: DatasetOptions) -> dict[str, Any]:
@@ -127,26 +124,13 @@ def dataset_identity(name_or_path: str, options: DatasetOptions) -> dict[str, An
     return identity
 
 
-def estimate_size(name_or_path: str, options: DatasetOptions) -> tuple[int, int] | None:
-    """(nodes, CSR slots), known or well estimated without loading; None if only loading tells."""
-    dataset = _find(name_or_path, options)
-    if isinstance(dataset, Path):
-        from gmn_prep.datasets.user.user_file import count_user_file
-
-        return count_user_file(dataset, options)
-    if dataset.counts is None:
-        return None
-    nodes, slots = dataset.counts(options)
-    return nodes, round(slots * LEFT_BY_LINKS) if wants_links(dataset, options) else slots
-
-
 def store_name(name_or_path: str, options: DatasetOptions | None = None) -> str:
     """What a store of it is called: the name without ogb's prefix, or the file's stem; `-link` if links are asked."""
     options = options or DatasetOptions()
     name = _table_name(name_or_path)
     if name in DATASETS:
         links = wants_links(DATASETS[name], options)
-        stem = name.removeprefix("ogbn-").removeprefix("ogbg-")
+        stem = store_stem(name)
     else:
         links = parse_task(options.task)[0] == "link"
         stem = Path(name_or_path).stem
@@ -161,6 +145,8 @@ def _find(name_or_path: str, options: DatasetOptions) -> Dataset | Path:
     dataset = DATASETS.get(_table_name(name_or_path))
     if dataset is None:
         path = Path(name_or_path).expanduser()
+        if len(path.name.encode()) > LONGEST_NAME:
+            raise DatasetError(f"the name of the dataset has {len(path.name):,} characters; no file has so many")
         if path.suffix or len(path.parts) > 1 or path.exists():
             return path
         raise DatasetError(

@@ -56,8 +56,6 @@ class Dataset:
     source: str
     takes: dict[str, Any] = field(default_factory=dict)
     """The options that change the content, with what they are when not given."""
-    counts: "Callable[[DatasetOptions], tuple[int, int]] | None" = None
-    """(nodes, slots) known, or well estimated, without loading."""
     raw: "RawFiles | None" = None
     """The files it is read from; None for a generator."""
 

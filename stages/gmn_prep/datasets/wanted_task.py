@@ -11,8 +11,6 @@ SHARES = (0.85, 0.05)
 """Of the edges of a link task, for training and for validation."""
 TRAINING_TARGETS = 0.3
 """Of the training edges: the others stay in the graph, and are not asked for."""
-LEFT_BY_LINKS = SHARES[0] * (1 - TRAINING_TARGETS)
-"""The share of the edges that a link task leaves in the graph."""
 
 
 def wants_links(dataset: Dataset, options: DatasetOptions) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 from gmn_pipeline.counter_random import Purpose, root_key
 from gmn_pipeline.graph import Graph, id_dtype
 from gmn_pipeline.store.token_settings import TokenSettings, smallest_unsigned
-from gmn_pipeline.store.writer import TokenBlock
+from gmn_pipeline.store.writing import BlockArrays
 from gmn_pipeline.types import Array
 from gmn_prep.tokens.pairs import Pairs, linked_pairs
 from gmn_prep.tokens.token_kernel import tokenize_range
@@ -34,7 +34,7 @@ class Tokenizer:
 
     def block(
         self, first: int, last: int, pool: ThreadPoolExecutor, on_nodes: Callable[[int], None] | None = None
-    ) -> TokenBlock:
+    ) -> BlockArrays:
         """The tokens of nodes first..last-1; `on_nodes(count)` reports nodes as they are done."""
         graph, t = self.graph, self.settings
         count, length = last - first, self.settings.sequence_length
@@ -63,7 +63,7 @@ class Tokenizer:
             if on_nodes is not None:
                 on_nodes(min(NODES_PER_TASK, last - begin))
         nodes, edges, slots = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
-        return TokenBlock(
+        return BlockArrays(
             first_node=first,
             nodes=nodes,
             node_ptr=_pointer(node_count, len(nodes)),

@@ -8,6 +8,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from gmn_pipeline.console.config import first_problem, merge_tables, read_toml
 from gmn_pipeline.errors import ConfigError
+from gmn_pipeline.store.naming import default_store, store_stem
 from gmn_train.model.tables import MODELS
 from gmn_train.settings.numbers import parse_numbers
 
@@ -50,8 +51,7 @@ class RowSpec:
 
     @property
     def store_path(self) -> Path:
-        plain = self.dataset.removeprefix("ogbn-").removeprefix("ogbg-")
-        return self.store or Path("data") / f"{plain}.zarr"
+        return self.store or default_store(store_stem(self.dataset))
 
     @property
     def assignments(self) -> list[str]:

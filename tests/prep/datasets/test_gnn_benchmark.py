@@ -1,4 +1,4 @@
-"""MNIST, CIFAR10 and PATTERN of "Benchmarking Graph Neural Networks" through PyG's loader, on tiny files."""
+"""MNIST, CIFAR10 and PATTERN of "Benchmarking Graph Neural Networks", on tiny files."""
 
 import numpy as np
 import pytest

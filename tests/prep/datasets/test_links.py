@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from gmn_pipeline import Graph, Task
 from gmn_pipeline.errors import DatasetError
-from gmn_prep.datasets import DatasetOptions, dataset_identity, estimate_size, load_dataset, store_name
+from gmn_prep.datasets import DatasetOptions, dataset_identity, load_dataset, store_name
 from gmn_prep.datasets.links import hold_out_links
 from tests.prep.datasets.raw_samples import write_minesweeper
 from tests.reference.links import hold_out
@@ -117,10 +117,6 @@ def test_mistakes_are_said_in_one_line(name, options, message):
     for ask in (load_dataset, dataset_identity):
         with pytest.raises(DatasetError, match=message):
             ask(name, DatasetOptions(**options))
-
-
-def test_size_is_known_before(root):
-    assert estimate_size("ogbn-arxiv", DatasetOptions(data_root=root, task="link")) == (169_343, 1_377_781)
 
 
 def test_own_file(tmp_path):

@@ -1,4 +1,4 @@
-"""The Long Range Graph Benchmark through PyG's loader, on tiny files in its raw formats."""
+"""The Long Range Graph Benchmark, on tiny files in its raw formats."""
 
 import contextlib
 import tarfile

@@ -1,7 +1,13 @@
-"""The public datasets of one graph, through PyG's and ogb's loaders, on tiny files in their raw formats."""
+"""The public datasets of one graph, on tiny files in their raw formats."""
+
+import copyreg
+import pickle
+from collections import defaultdict
 
 import numpy as np
 import pytest
+from numpy._core.multiarray import _reconstruct
+from scipy.sparse import csr_matrix
 
 from gmn_pipeline.errors import DatasetError
 from gmn_pipeline.graph import Graph
@@ -33,6 +39,9 @@ def load(name, root):
         ("minesweeper", Task.of("node", "binary", 2, "roc_auc")),
         ("tolokers", Task.of("node", "binary", 2, "roc_auc")),
         ("questions", Task.of("node", "binary", 2, "roc_auc")),
+        ("actor", Task.of("node", "multiclass", 5, "accuracy")),
+        ("chameleon-filtered", Task.of("node", "multiclass", 5, "accuracy")),
+        ("squirrel-filtered", Task.of("node", "multiclass", 5, "accuracy")),
     ],
 )
 def test_heterophilous(root, name, task):
@@ -67,6 +76,47 @@ def test_planetoid(root, spelling, classes):
         task=Task.of("node", "multiclass", classes, "accuracy"),
     )
     assert_same(graph, wanted)
+
+
+class Python2Array:
+    """An array as Python 2 pickled it: its bytes are text."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __reduce__(self):
+        state = (1, self.array.shape, self.array.dtype, False, self.array.tobytes().decode("latin1"))
+        return _reconstruct, (np.ndarray, (0,), b"b"), state
+
+
+class Python2Rows:
+    """A sparse matrix as Python 2 pickled it."""
+
+    def __init__(self, matrix):
+        parts = {name: Python2Array(getattr(matrix, name)) for name in ("data", "indices", "indptr")}
+        self.state = parts | {"maxprint": 50, "_shape": matrix.shape}
+
+    def __reduce__(self):
+        return copyreg._reconstructor, (csr_matrix, object, None), self.state
+
+
+@pytest.mark.parametrize("protocol", [0, 2])
+def test_planetoid_as_python_2_wrote_it(root, protocol):
+    write_planetoid(root, "Cora", 7, [PLANETOID_KNOWN, PLANETOID_KNOWN + 1])
+    wanted = load("cora", root)
+    folder = root / "planetoid/Cora/raw"
+    for ending in ("tx", "allx", "ty", "ally", "y", "graph"):
+        path = folder / f"ind.cora.{ending}"
+        value = pickle.loads(path.read_bytes())
+        if ending == "graph":
+            value = defaultdict(list, value)
+        else:
+            value = (Python2Rows if ending.endswith("x") else Python2Array)(value)
+        content = pickle.dumps(value, protocol)
+        path.write_bytes(
+            content.replace(b"scipy.sparse._csr", b"scipy.sparse.csr").replace(b"numpy._core", b"numpy.core")
+        )
+    assert_same(load("cora", root), wanted)
 
 
 def test_ogbn_products(root):

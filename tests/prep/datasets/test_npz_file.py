@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from gmn_pipeline.errors import DatasetError
 from gmn_pipeline.graph import Graph
 from gmn_pipeline.task import Task
-from gmn_prep.datasets import DatasetOptions, dataset_identity, estimate_size, load_dataset
+from gmn_prep.datasets import DatasetOptions, dataset_identity, load_dataset
 
 PATH = np.array([[0, 1, 2], [1, 2, 3]])  # 0 - 1 - 2 - 3, as edge_index
 
@@ -163,7 +163,6 @@ def test_a_file_that_is_no_npz(tmp_path, content):
     path.write_bytes(content)
     with pytest.raises(DatasetError, match=r"broken\.npz is not an \.npz file"):
         load(str(path))
-    assert estimate_size(str(path), DatasetOptions()) is None
 
 
 def test_a_folder_and_an_unknown_suffix(tmp_path):
@@ -185,9 +184,3 @@ def test_identity_is_of_the_content_and_the_options(tmp_path):
         assert usual != dataset_identity(path, DatasetOptions(**other))
     save(tmp_path / "one", edge_index=PATH, y=[0, 1, 1, 1])
     assert usual != dataset_identity(copy, DatasetOptions())
-
-
-def test_size_is_read_from_headers(tmp_path):
-    assert estimate_size(save(tmp_path, edge_index=PATH, x=np.ones((4, 2))), DatasetOptions()) == (4, 6)
-    assert estimate_size(save(tmp_path, indptr=[0, 1, 2], indices=[1, 0]), DatasetOptions()) == (2, 2)
-    assert estimate_size(save(tmp_path, edge_index=PATH), DatasetOptions()) is None

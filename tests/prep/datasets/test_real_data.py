@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2_contingency
 
-from gmn_prep.datasets import DATASETS, DatasetOptions, estimate_size, load_dataset
+from gmn_prep.datasets import DATASETS, DatasetOptions, load_dataset
 
 pytestmark = [
     pytest.mark.real_data,
@@ -32,12 +32,23 @@ def load(name, tmp_path):
 def test_minesweeper(tmp_path):
     graph = load("minesweeper", tmp_path).check()
     assert (graph.num_nodes, graph.num_edges) == (10_000, 39_402)
-    assert (graph.num_nodes, graph.num_slots) == estimate_size("minesweeper", DatasetOptions())
+    assert (graph.num_nodes, graph.num_slots) == (10_000, 2 * 39_402)
     for split in graph.splits:
         assert np.bincount(split).tolist() == [0, 5000, 2500, 2500]
     assert len(graph.splits) == 10
     again = load("minesweeper", tmp_path)
     assert all(np.array_equal(array, again.arrays()[name]) for name, array in graph.arrays().items())
+
+
+@pytest.mark.parametrize(
+    ("name", "edges", "features"),
+    [("actor", 26_659, 932), ("chameleon-filtered", 8_854, 2_325), ("squirrel-filtered", 46_998, 2_089)],
+)
+def test_small_heterophilous(tmp_path, name, edges, features):
+    graph = load(name, tmp_path).check()
+    assert (graph.num_edges, graph.x.shape[1], len(graph.splits)) == (edges, features, 10)
+    assert set(np.unique(graph.y)) == set(range(5))
+    assert all(np.all(np.bincount(split, minlength=4)[1:] > 0) for split in graph.splits)
 
 
 def test_generated_grid_has_the_real_one_s_statistics(tmp_path):
@@ -62,7 +73,7 @@ def test_generated_grid_has_the_real_one_s_statistics(tmp_path):
 
 def test_ogbn_arxiv(tmp_path):
     graph = load("ogbn-arxiv", tmp_path).check()
-    assert (graph.num_nodes, graph.num_slots) == estimate_size("ogbn-arxiv", DatasetOptions())
+    assert (graph.num_nodes, graph.num_slots) == (169_343, 2_315_598)
     assert graph.x.shape == (169_343, 128)
     assert np.bincount(graph.splits[0]).tolist() == [0, 90_941, 29_799, 48_603]
     assert (graph.y.min(), graph.y.max()) == (0, 39)
@@ -74,7 +85,6 @@ def test_peptides_func(tmp_path):
     graph = load("peptides-func", tmp_path).check()
     assert graph.num_graphs == 15_535
     assert (graph.num_nodes, graph.num_slots) == (2_344_859, 4_773_974)
-    assert (graph.num_nodes, graph.num_slots) == estimate_size("peptides-func", DatasetOptions())
     assert np.bincount(graph.splits[0]).tolist() == [0, 10_873, 2331, 2331]
     assert graph.y.shape == (15_535, 10)
     assert set(np.unique(graph.y)) == {0, 1}

@@ -16,7 +16,7 @@ from gmn_pipeline.counter_random import Purpose, bounded, child_key, key_path
 from gmn_pipeline.graph import Graph, id_dtype
 from gmn_pipeline.task import Task
 from gmn_prep.datasets.entry import DatasetOptions
-from gmn_prep.datasets.generated.shuffled_rings import DEGREE, LARGEST, draw_graph_ptr, expected_counts, shuffled_names
+from gmn_prep.datasets.generated.shuffled_rings import DEGREE, LARGEST, draw_graph_ptr, shuffled_names
 from gmn_prep.datasets.splits import draw_splits
 
 DEFAULT_GRAPHS = 5_000
@@ -24,11 +24,6 @@ MOST_SWAPS = 2
 """Per node."""
 STREAM = 5
 SWAPS, SHUFFLE = np.uint64(1), np.uint64(2)  # children of a graph's key; its size is the first
-
-
-def count_cycle_count(options: DatasetOptions) -> tuple[int, int]:
-    """(nodes, slots) as expected on average."""
-    return expected_counts(options, DEFAULT_GRAPHS)
 
 
 def load_cycle_count(options: DatasetOptions) -> Graph:

@@ -47,18 +47,12 @@ def grid_shape(nodes: int) -> tuple[int, int]:
     return rows, (nodes + rows // 2) // rows
 
 
-def count_grid(options: DatasetOptions) -> tuple[int, int]:
-    """(nodes, slots), exactly."""
-    rows, columns = grid_shape(DEFAULT_NODES if options.nodes is None else options.nodes)
-    # Summed over cells, 3x3 windows clipped at the border factor into rows and columns; the cell itself is
-    # not counted.
-    return rows * columns, max(3 * rows - 2, 1) * max(3 * columns - 2, 1) - rows * columns
-
-
 def load_minesweeper_grid(options: DatasetOptions) -> Graph:
     """The grid of `options.nodes` cells for `options.seed`."""
     rows, columns = grid_shape(DEFAULT_NODES if options.nodes is None else options.nodes)
-    n, slots = count_grid(options)
+    n = rows * columns
+    # Summed over cells, 3x3 windows clipped at the border factor into rows and columns; the cell itself is not counted.
+    slots = max(3 * rows - 2, 1) * max(3 * columns - 2, 1) - n
     mines = _choose(n, MINE_SHARE, options.seed, MINE_STREAM)
     hidden = _choose(n, HIDDEN_SHARE, options.seed, HIDDEN_STREAM)
     indptr = np.zeros(n + 1, dtype=np.int64)

@@ -29,12 +29,6 @@ GRAPH_STREAM, PATTERN_STREAM = 2, 3
 SIZES, EDGES, FEATURES, SHUFFLE = (np.uint64(i) for i in range(4))
 
 
-def count_pattern(options: DatasetOptions) -> tuple[int, int]:
-    """(nodes, slots) as expected on average: 117.5 nodes and 5,891 slots per graph."""
-    graphs = options.graph_count(DEFAULT_GRAPHS)
-    return round(117.5 * graphs), round(5891 * graphs)
-
-
 def load_sbm_pattern(options: DatasetOptions) -> Graph:
     """`options.graphs` graphs for `options.seed`, as one disjoint union."""
     graphs = options.graph_count(DEFAULT_GRAPHS)

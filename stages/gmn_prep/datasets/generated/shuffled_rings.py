@@ -4,18 +4,11 @@ import numpy as np
 from numba import njit
 
 from gmn_pipeline.counter_random import bounded, child_key
-from gmn_prep.datasets.entry import DatasetOptions
 
 SMALLEST, LARGEST = 24, 48
 DEGREE = 4
 SIZE = np.uint64(0)
 """The child of a graph's key that decides its size."""
-
-
-def expected_counts(options: DatasetOptions, default: int) -> tuple[int, int]:
-    """(nodes, slots) as expected on average."""
-    nodes = options.graph_count(default) * (SMALLEST + LARGEST) // 2
-    return nodes, DEGREE * nodes
 
 
 def draw_graph_ptr(key: np.uint64, graphs: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

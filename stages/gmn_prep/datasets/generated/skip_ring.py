@@ -15,18 +15,13 @@ from gmn_pipeline.counter_random import Purpose, child_key, key_path
 from gmn_pipeline.graph import Graph, id_dtype
 from gmn_pipeline.task import Task
 from gmn_prep.datasets.entry import DatasetOptions
-from gmn_prep.datasets.generated.shuffled_rings import DEGREE, draw_graph_ptr, expected_counts, shuffled_names
+from gmn_prep.datasets.generated.shuffled_rings import DEGREE, draw_graph_ptr, shuffled_names
 from gmn_prep.datasets.splits import draw_splits
 
 DEFAULT_GRAPHS = 2_000
 FIRST_SKIP, CLASSES = 2, 4
 STREAM = 4
 SHUFFLE = np.uint64(1)  # the child of a graph's key; its size is the first
-
-
-def count_skip_ring(options: DatasetOptions) -> tuple[int, int]:
-    """(nodes, slots) as expected on average."""
-    return expected_counts(options, DEFAULT_GRAPHS)
 
 
 def load_skip_ring(options: DatasetOptions) -> Graph:

@@ -1,18 +1,20 @@
-"""From PyG's collated storage of many graphs to one Graph, without a Python step per graph.
+"""From many published graphs to one Graph.
 
-An `InMemoryDataset` keeps each attribute of all its graphs in one tensor, with node ids that start anew in each
-graph, and the borders between graphs in `slices`. A disjoint union sorts graph by graph, so its CSR is made a
-piece of consecutive graphs at a time: only one piece is ever in memory more than once.
+Each attribute of all graphs is kept in one array, with node ids that start anew in each graph, and the borders
+between graphs beside it. A disjoint union sorts graph by graph, so its CSR is made a piece of consecutive graphs at a
+time: only one piece is ever in memory more than once.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from gmn_pipeline.errors import GraphError
 from gmn_pipeline.graph import TEST, TRAIN, VAL, Graph, id_dtype
 from gmn_pipeline.graph.edges import csr_from_edges
+from gmn_pipeline.graph.settle import INT32_MAX
 from gmn_pipeline.task import Task
 from gmn_pipeline.types import Array, IntArray
 
@@ -43,28 +45,32 @@ class Collated:
         return np.diff(self.node_ptr)
 
 
-def collate(parts: Iterable[tuple[str, Any]]) -> Collated:
-    """The graphs of (part name, PyG InMemoryDataset) pairs.
+def collate(parts: Iterable[tuple[str, Iterable[Mapping[str, Array]]]]) -> Collated:
+    """The graphs of each part of a split, one after the other.
 
-    Each dataset is let go before the next is asked for. Attributes lie along their first axis, in 32 bits.
+    A graph is its attributes by name, `edge_index` (2, E) among them, with one row of `x` per node or `num_nodes`.
+    Attributes are joined along their first axis, indices along their last, in 32 bits.
     """
-    nodes: list[IntArray] = []
-    codes: list[Array] = []
+    nodes: list[int] = []
+    codes: list[int] = []
     values: dict[str, list[Array]] = {}
-    counts: dict[str, list[IntArray]] = {}
-    for name, dataset in parts:
-        nodes.append(_node_counts(dataset))
-        codes.append(np.full(len(dataset), PARTS[name], dtype=np.uint8))
-        for key in dataset._data.keys():  # noqa: SIM118
-            if key != "num_nodes":
-                values.setdefault(key, []).append(_rows(key, dataset._data[key]))
-                counts.setdefault(key, []).append(_row_counts(key, dataset))
+    for part, graphs in parts:
+        for graph in graphs:
+            nodes.append(int(graph["num_nodes"]) if "num_nodes" in graph else len(graph["x"]))
+            codes.append(PARTS[part])
+            for key, value in graph.items():
+                if key != "num_nodes":
+                    values.setdefault(key, []).append(_rows(key, value))
+    uneven = [key for key, rows in values.items() if len(rows) != len(nodes)]
+    if uneven:
+        raise GraphError(f"some graphs have no {uneven[0]} while others do")
+    counts = {key: np.array([len(row) for row in rows], dtype=np.int64) for key, rows in values.items()}
     fields = {key: np.concatenate(values.pop(key)) for key in list(values)}
     return Collated(
-        node_ptr=_borders(nodes),
+        node_ptr=_borders(np.array(nodes, dtype=np.int64)),
         edges=fields.pop("edge_index"),
         edge_ptr=_borders(counts.pop("edge_index")),
-        part=np.concatenate(codes),
+        part=np.array(codes, dtype=np.uint8),
         fields=fields,
         ptrs={key: _borders(counted) for key, counted in counts.items()},
     )
@@ -75,6 +81,7 @@ def union_graph(graphs: Collated, task: Task, *, directed: bool = False, **field
 
     Self-loops and repeated edges are dropped, and edges go both ways unless `directed`.
     """
+    _check_ends(graphs)
     count = graphs.part.size
     n = int(graphs.node_ptr[-1])
     edge_attr = graphs.fields.get("edge_attr")
@@ -120,30 +127,25 @@ def _pieces(edge_ptr: IntArray) -> list[tuple[int, int]]:
     return pieces
 
 
-def _node_counts(dataset: Any) -> IntArray:
-    """Nodes of each graph: as stored where it is, else the rows of x."""
-    if dataset.slices is None:
-        return np.array([dataset._data.num_nodes], dtype=np.int64)
-    if "x" in dataset.slices:
-        return np.diff(dataset.slices["x"].numpy())
-    return np.asarray(dataset._data._store._num_nodes, dtype=np.int64)
+def _check_ends(graphs: Collated) -> None:
+    """Every end of an edge is a node of its own graph: kernels rely on it."""
+    if graphs.edges.ndim != 2 or graphs.edges.shape[1] != 2:
+        raise GraphError(f"edges have shape {graphs.edges.shape[::-1]}; it must be (2, E)")
+    last = np.repeat(graphs.sizes, np.diff(graphs.edge_ptr))[:, None]
+    if np.any(graphs.edges < 0) or np.any(graphs.edges >= last):
+        raise GraphError("some edges name nodes that their graph does not have")
 
 
-def _row_counts(key: str, dataset: Any) -> IntArray:
-    """Rows of each graph in an attribute. PyG keeps no borders of a single graph."""
-    if dataset.slices is None:
-        return np.array([len(_rows(key, dataset._data[key]))], dtype=np.int64)
-    return np.diff(dataset.slices[key].numpy())
-
-
-def _rows(key: str, value: Any) -> Array:
-    """An attribute along its first axis, in 32 bits; PyG joins what is called an index along its last."""
-    array = np.atleast_1d(np.asarray(value))
+def _rows(key: str, value: Array) -> Array:
+    """An attribute along its first axis, in 32 bits; what is called an index has its rows along the last."""
+    array = np.atleast_1d(value)
     if "index" in key:
         array = array.T
     dtype = {"i": np.int32, "f": np.float32}.get(array.dtype.kind, array.dtype)
+    if dtype == np.int32 and array.size and not -INT32_MAX <= array.min() <= array.max() <= INT32_MAX:
+        raise GraphError(f"{key} holds {array.min()}..{array.max()}, more than 32 bits take")
     return np.ascontiguousarray(array, dtype=dtype)
 
 
-def _borders(counts: Sequence[IntArray]) -> IntArray:
-    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(np.concatenate(counts), dtype=np.int64)])
+def _borders(counts: IntArray) -> IntArray:
+    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts, dtype=np.int64)])

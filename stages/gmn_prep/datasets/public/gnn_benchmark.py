@@ -1,4 +1,4 @@
-"""Datasets of "Benchmarking Graph Neural Networks" (Dwivedi et al. 2020), through PyG's loader, with its splits."""
+"""Datasets of "Benchmarking Graph Neural Networks" (Dwivedi et al. 2020), as PyG publishes them, with its splits."""
 
 from functools import partial
 from pathlib import Path
@@ -9,6 +9,7 @@ import numpy as np
 from gmn_pipeline.graph import Graph
 from gmn_pipeline.task import Task
 from gmn_prep.datasets.entry import Dataset, DatasetOptions
+from gmn_prep.datasets.public.plain_tensors import load_torch, to_array
 from gmn_prep.datasets.public.public_dataset import load_public_dataset
 from gmn_prep.datasets.public.raw_files import RawFiles
 
@@ -19,12 +20,13 @@ def load_gnn_benchmark(name: str, options: DatasetOptions) -> Graph:
     assert line.raw is not None
     directed = options.directed and "directed" in line.takes
 
-    def convert(root: Path) -> Graph:
-        from torch_geometric.datasets import GNNBenchmarkDataset
-
+    def convert(folder: Path) -> Graph:
         from gmn_prep.datasets.public.collated import PARTS, collate, union_graph
 
-        graphs = collate((part, GNNBenchmarkDataset(str(root), name.upper(), part)) for part in PARTS)
+        assert line.raw is not None
+        content = load_torch(folder / line.raw.files[0])  # by part, a list of dicts of tensors
+        items = [[{key: to_array(value) for key, value in item.items()} for item in part] for part in content]
+        graphs = collate(zip(PARTS, items, strict=True))
         x = graphs.fields["x"]
         if "pos" in graphs.fields:
             x = np.concatenate([x, graphs.fields["pos"]], axis=1)
@@ -40,7 +42,7 @@ def _line(name: str, size: str, predicts: Task, **options: Any) -> Dataset:
         partial(load_gnn_benchmark, name),
         predicts,
         size=size,
-        source="PyG, ROOT/gnn-benchmark",
+        source="ROOT/gnn-benchmark",
         raw=RawFiles(
             folder=f"gnn-benchmark/{stem}",
             files=(f"raw/{stem}_v2.pt",),
@@ -67,6 +69,5 @@ GNN_BENCHMARK = (
         "pattern",
         "14,000 graphs, 1,664,491 nodes",
         Task.of("node", "binary", 2, "weighted_accuracy", class_weighted=True),
-        counts=lambda _: (1_664_491, 85_384_600),  # 6,098.9 slots per graph, as PyG tells
     ),
 )

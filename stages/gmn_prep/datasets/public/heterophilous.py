@@ -1,15 +1,20 @@
-"""The heterophilous graphs of Platonov et al. (2023), through PyG's loader, each with its ten splits."""
+"""The heterophilous graphs of Platonov et al. (2023), each with its ten splits, in files of numpy arrays."""
 
 from functools import partial
 from pathlib import Path
 
-from gmn_pipeline.graph import Graph
+import numpy as np
+
+from gmn_pipeline.graph import TEST, TRAIN, VAL, Graph
 from gmn_pipeline.task import Task
 from gmn_prep.datasets.entry import Dataset, DatasetOptions
+from gmn_prep.datasets.file_sizes import check_npz
 from gmn_prep.datasets.public.public_dataset import load_public_dataset
 from gmn_prep.datasets.public.raw_files import RawFiles
 
 URL = "https://github.com/yandex-research/heterophilous-graphs/raw/main/data"
+PARTS = {"train": TRAIN, "val": VAL, "test": TEST}
+FIVE_CLASSES = Task.of("node", "multiclass", 5, "accuracy")
 TWO_CLASSES = Task.of("node", "binary", 2, "roc_auc")
 
 
@@ -17,10 +22,19 @@ def load_heterophilous(name: str, options: DatasetOptions) -> Graph:
     line = next(line for line in HETEROPHILOUS if line.name == name)
     assert line.raw is not None
 
-    def convert(root: Path) -> Graph:
-        from torch_geometric.datasets import HeterophilousGraphDataset
-
-        return Graph.from_pyg(HeterophilousGraphDataset(str(root), name)[0], line.predicts)
+    def convert(folder: Path) -> Graph:
+        assert line.raw is not None
+        check_npz(folder / line.raw.files[0])
+        with np.load(folder / line.raw.files[0], allow_pickle=False) as file:
+            splits = sum(code * file[f"{part}_masks"].astype(np.uint8) for part, code in PARTS.items())
+            return Graph.from_edges(
+                file["edges"],
+                len(file["node_labels"]),
+                x=file["node_features"],
+                y=file["node_labels"],
+                splits=splits,
+                task=line.predicts,
+            )
 
     return load_public_dataset(name, line.raw, options, convert)
 
@@ -32,8 +46,7 @@ def _line(name: str, nodes: int, edges: int, predicts: Task) -> Dataset:
         partial(load_heterophilous, name),
         predicts,
         size=f"{nodes:,} nodes, {edges:,} edges",
-        source="PyG, ROOT/heterophilous",
-        counts=lambda _: (nodes, 2 * edges),
+        source="ROOT/heterophilous",
         raw=RawFiles(
             folder=f"heterophilous/{stem}",
             files=(f"raw/{stem}.npz",),
@@ -44,8 +57,11 @@ def _line(name: str, nodes: int, edges: int, predicts: Task) -> Dataset:
 
 HETEROPHILOUS = (
     _line("roman-empire", 22_662, 32_927, Task.of("node", "multiclass", 18, "accuracy")),
-    _line("amazon-ratings", 24_492, 93_050, Task.of("node", "multiclass", 5, "accuracy")),
+    _line("amazon-ratings", 24_492, 93_050, FIVE_CLASSES),
     _line("minesweeper", 10_000, 39_402, TWO_CLASSES),
     _line("tolokers", 11_758, 519_000, TWO_CLASSES),
     _line("questions", 48_921, 153_540, TWO_CLASSES),
+    _line("actor", 7_600, 26_659, FIVE_CLASSES),
+    _line("chameleon-filtered", 890, 8_854, FIVE_CLASSES),
+    _line("squirrel-filtered", 2_223, 46_998, FIVE_CLASSES),
 )

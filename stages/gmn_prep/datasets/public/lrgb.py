@@ -1,4 +1,4 @@
-"""The Long Range Graph Benchmark (Dwivedi et al. 2022), through PyG's loader, with its own splits."""
+"""The Long Range Graph Benchmark (Dwivedi et al. 2022) with its own splits."""
 
 from collections.abc import Callable
 from functools import partial
@@ -11,9 +11,13 @@ from gmn_pipeline.graph import TRAIN, Graph
 from gmn_pipeline.task import Task
 from gmn_pipeline.types import Array
 from gmn_prep.datasets.entry import Dataset, DatasetOptions
+from gmn_prep.datasets.public.plain_tensors import load_pickled_tensors, load_torch, to_array
 from gmn_prep.datasets.public.public_dataset import load_public_dataset
 from gmn_prep.datasets.public.raw_files import RawFiles
 
+LABELLED = ("x", "edge_attr", "edge_index", "y")
+CONTACT = ("x", "edge_attr", "edge_index", "edge_label_index", "edge_label")
+COCO_IDS = np.setdiff1d(np.arange(91), (12, 26, 29, 30, 45, 66, 68, 69, 71, 83))
 DROPBOX = "https://www.dropbox.com/s"
 
 
@@ -21,17 +25,34 @@ def load_lrgb(name: str, options: DatasetOptions) -> Graph:
     line = next(line for line in LRGB if line.name == name)
     assert line.raw is not None
 
-    def convert(root: Path) -> Graph:
-        from torch_geometric.datasets import LRGBDataset
-
+    def convert(folder: Path) -> Graph:
         from gmn_prep.datasets.public.collated import PARTS, Collated, collate, union_graph
 
         make: Callable[[Collated, Task], dict[str, Any]]
         make = _superpixels if name.endswith("-sp") else _molecules
-        graphs = collate((part, LRGBDataset(str(root), name, part)) for part in PARTS)
+        assert line.raw is not None
+        graphs = collate((part, _read(folder / file, name)) for part, file in zip(PARTS, line.raw.files, strict=True))
         return union_graph(graphs, line.predicts, **make(graphs, line.predicts))
 
     return load_public_dataset(name, line.raw, options, convert)
+
+
+def _read(path: Path, name: str) -> list[dict[str, Array]]:
+    """The graphs of one file: tuples of tensors, pickled or saved by torch."""
+    load = load_pickled_tensors if path.suffix == ".pickle" else load_torch
+    keys = CONTACT if name == "pcqm-contact" else LABELLED
+    graphs = [dict(zip(keys, map(to_array, row), strict=True)) for row in load(path)]
+    if name == "coco-sp":
+        for graph in graphs:
+            graph["y"] = number_coco_labels(graph["y"])
+    return graphs
+
+
+def number_coco_labels(labels: Array) -> Array:
+    """Classes counted from 0 of COCO's ids, which have gaps."""
+    if np.any(~np.isin(labels, COCO_IDS)):
+        raise ValueError("it holds labels that COCO does not have")
+    return np.searchsorted(COCO_IDS, labels)
 
 
 def _superpixels(graphs: Any, _task: Task) -> dict[str, Any]:
@@ -73,19 +94,18 @@ def standardise(values: Array, chosen: Array) -> None:
 
 
 def _categories(values: Array, known: list[int]) -> tuple[int, ...]:
-    found = values.max(axis=0, initial=-1) + 1
+    found = values.max(axis=0, initial=-1).astype(np.int64) + 1
     return tuple(max(int(a), b) for a, b in zip(found, known, strict=True))
 
 
-def _line(name: str, size: str, counts: tuple[int, int], predicts: Task, url: str) -> Dataset:
+def _line(name: str, size: str, predicts: Task, url: str) -> Dataset:
     suffix = "pickle" if name.endswith("-sp") else "pt"
     return Dataset(
         name,
         partial(load_lrgb, name),
         predicts,
         size=size,
-        source="PyG, ROOT/lrgb",
-        counts=lambda _: counts,
+        source="ROOT/lrgb",
         raw=RawFiles(
             folder=f"lrgb/{name}",
             files=tuple(f"raw/{part}.{suffix}" for part in ("train", "val", "test")),
@@ -99,28 +119,24 @@ LRGB = (
     _line(
         "coco-sp",
         "123,286 graphs, 58,793,216 nodes",
-        (58_793_216, 332_091_902),
         Task.of("node", "multiclass", 81, "macro_f1", class_weighted=True),
         "r6ihg1f4pmyjjy0/cocosp.zip",
     ),
     _line(
         "pascalvoc-sp",
         "11,355 graphs, 5,443,545 nodes",
-        (5_443_545, 30_777_444),
         Task.of("node", "multiclass", 21, "macro_f1", class_weighted=True),
         "8x722ai272wqwl4/pascalvocsp.zip",
     ),
     _line(
         "peptides-func",
         "15,535 graphs, 2,344,859 nodes",
-        (2_344_859, 4_773_974),
         Task.of("graph", "multilabel", 10, "average_precision"),
         "ycsq37q8sxs1ou8/peptidesfunc.zip",
     ),
     _line(
         "peptides-struct",
         "15,535 graphs, 2,344,859 nodes",
-        (2_344_859, 4_773_974),
         # The published targets have mean 0 and deviation 1 already.
         Task.of("graph", "regression", 11, "mae"),
         "zgv4z8fcpmknhs8/peptidesstruct.zip",
@@ -128,7 +144,6 @@ LRGB = (
     _line(
         "pcqm-contact",
         "529,434 graphs, 15,955,687 nodes",
-        (15_955_687, 32_341_644),
         Task.of("link", "binary", 2, "mrr"),
         "qdag867u6h6i60y/pcqmcontact.zip",
     ),

@@ -1,4 +1,4 @@
-"""Node datasets of the Open Graph Benchmark, through ogb's own loader, with its splits."""
+"""Node datasets of the Open Graph Benchmark, through ogb's own loader, with its splits. The files are CSV."""
 
 from functools import partial
 from pathlib import Path
@@ -18,8 +18,8 @@ def load_ogb_node(name: str, options: DatasetOptions) -> Graph:
     assert line.raw is not None
     directed = options.directed and "directed" in line.takes
 
-    def convert(root: Path) -> Graph:
-        data, splits = _read(name, root)
+    def convert(folder: Path) -> Graph:
+        data, splits = _read(name, folder.parent)
         if "directed" in line.takes:
             return Graph.from_pyg(data, line.predicts, directed=directed).replace(splits=splits)
         # ogb has added every reverse itself: ours would only double the memory.
@@ -58,6 +58,7 @@ def _raw(stem: str, split: str, *further: str) -> RawFiles:
             *(f"split/{split}/{part}.csv.gz" for part in ("train", "valid", "test")),
         ),
         url=f"http://snap.stanford.edu/ogb/data/nodeproppred/{stem}.zip",
+        parts=(),
         # Without it ogb believes that its files are out of date, and asks whether to delete them.
         markers=("RELEASE_v1.txt",),
     )
@@ -71,7 +72,6 @@ OGB_NODE = (
         size="169,343 nodes, 1,166,243 edges",
         source="ogb, ROOT/ogb",
         takes={"directed": False},
-        counts=lambda options: (169_343, 1_166_243 if options.directed else 2_315_598),
         raw=_raw("arxiv", "time", "node_year"),
     ),
     Dataset(
@@ -80,7 +80,6 @@ OGB_NODE = (
         Task.of("node", "multiclass", 47, "accuracy"),
         size="2,449,029 nodes, 61,859,140 edges",
         source="ogb, ROOT/ogb",
-        counts=lambda _: (2_449_029, 123_718_280),
         raw=_raw("products", "sales_ranking"),
     ),
 )

@@ -1,44 +1,73 @@
-"""Cora, CiteSeer and PubMed (Yang et al. 2016), through PyG's loader, with the public split: citations of papers.
+"""Cora, CiteSeer and PubMed (Yang et al. 2016) with the public split: citations of papers.
 
-Features are words of the papers, as published: not normalised.
+Features are words of the papers, as published: not normalised. The files are pickles; `plain_pickle` reads them.
 """
 
 from functools import partial
 from pathlib import Path
 
-from gmn_pipeline.graph import Graph
+import numpy as np
+
+from gmn_pipeline.graph import TEST, TRAIN, VAL, Graph
 from gmn_pipeline.task import Task
 from gmn_prep.datasets.entry import Dataset, DatasetOptions
+from gmn_prep.datasets.public.plain_pickle import read_plain_pickle
 from gmn_prep.datasets.public.public_dataset import load_public_dataset
 from gmn_prep.datasets.public.raw_files import RawFiles
 
 ENDINGS = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
+URL = "https://github.com/kimiyoung/planetoid/raw/master/data"
+VALIDATION = 500
+"""Nodes for validation: those after the ones for training."""
 
 
-def load_planetoid(spelling: str, options: DatasetOptions) -> Graph:
-    line = next(line for line in PLANETOID if line.name == spelling.lower())
+def load_planetoid(name: str, options: DatasetOptions) -> Graph:
+    line = next(line for line in PLANETOID if line.name == name)
     assert line.raw is not None
 
-    def convert(root: Path) -> Graph:
-        from torch_geometric.datasets import Planetoid
+    def convert(folder: Path) -> Graph:
+        return _read(folder / "raw", name, line.predicts)
 
-        return Graph.from_pyg(Planetoid(str(root), spelling)[0], line.predicts)
+    return load_public_dataset(name, line.raw, options, convert)
 
-    return load_public_dataset(line.name, line.raw, options, convert)
+
+def _read(folder: Path, name: str, task: Task) -> Graph:
+    """`allx` and `ally` are the first nodes; `tx` and `ty` are those that test.index names, in its order."""
+    tx, allx, y, ty, ally, links = (
+        read_plain_pickle(folder / f"ind.{name}.{ending}") for ending in ("tx", "allx", "y", "ty", "ally", "graph")
+    )
+    test = np.array((folder / f"ind.{name}.test.index").read_text().split(), dtype=np.int64)
+    if test.size != len(tx) or test.min(initial=0) < 0 or test.max(initial=-1) >= len(allx) + 10 * len(tx):
+        raise ValueError(f"test.index names {test.size:,} nodes up to {test.max(initial=-1):,}")
+    n = max(len(allx), int(test.max(initial=-1)) + 1)  # CiteSeer's test ids have gaps: nodes without features
+    x, one_hot = (np.zeros((n, part.shape[1]), dtype=np.float32) for part in (allx, ally))
+    x[: len(allx)], one_hot[: len(ally)] = allx, ally
+    # The published order: row i of `tx` is the node that comes i-th in test.index.
+    x[test], one_hot[test] = tx, ty
+    splits = np.zeros(n, dtype=np.uint8)
+    splits[: len(y)] = TRAIN
+    splits[len(y) : len(y) + VALIDATION] = VAL
+    splits[test] = TEST
+    sources = np.repeat(list(links), [len(ends) for ends in links.values()])
+    targets = np.array([end for ends in links.values() for end in ends], dtype=np.int64)
+    edges = np.stack([sources, targets], axis=1)
+    return Graph.from_edges(edges, n, x=x, y=one_hot.argmax(axis=1), splits=splits, task=task)
 
 
 def _line(spelling: str, nodes: int, edges: int, classes: int) -> Dataset:
+    name = spelling.lower()
+    names = tuple(f"ind.{name}.{ending}" for ending in ENDINGS)
     return Dataset(
-        spelling.lower(),
-        partial(load_planetoid, spelling),
+        name,
+        partial(load_planetoid, name),
         Task.of("node", "multiclass", classes, "accuracy"),
         size=f"{nodes:,} nodes, {edges:,} edges",
-        source="PyG, ROOT/planetoid",
-        counts=lambda _: (nodes, 2 * edges),
+        source="ROOT/planetoid",
         raw=RawFiles(
             folder=f"planetoid/{spelling}",
-            files=tuple(f"raw/ind.{spelling.lower()}.{ending}" for ending in ENDINGS),
-            url="https://github.com/kimiyoung/planetoid/raw/master/data",
+            files=tuple(f"raw/{file}" for file in names),
+            url=URL,
+            parts=tuple(f"{URL}/{file}" for file in names),
         ),
     )
 

@@ -1,4 +1,4 @@
-"""Load a public dataset through its own library once, and from our cache ever after."""
+"""Read a public dataset from its published files once, and from our cache ever after."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +8,15 @@ from gmn_pipeline.graph import Graph
 from gmn_prep.datasets.entry import DatasetOptions
 from gmn_prep.datasets.public.graph_cache import cache_name, read_cache, write_cache
 from gmn_prep.datasets.public.quiet_loader import quiet_loader, unreachable
-from gmn_prep.datasets.public.raw_files import RawFiles, few, is_writable, keep_downloads, scratch_root, user_cache
+from gmn_prep.datasets.public.raw_files import (
+    RawFiles,
+    download_files,
+    few,
+    is_writable,
+    keep_downloads,
+    scratch_root,
+    user_cache,
+)
 
 
 def load_public_dataset(
@@ -19,10 +27,10 @@ def load_public_dataset(
     *,
     directed: bool = False,
 ) -> Graph:
-    """The graph that `convert` makes of a root with the raw files in place.
+    """The graph that `convert` makes of the folder with the raw files in place.
 
-    `convert` imports the library, gives its loader that root, and returns a checked Graph. directed: which of
-    two graphs it makes, where there is a choice. Raises DatasetError naming the files that are missing.
+    `convert` returns a checked Graph and runs nothing that the files hold. directed: which of two graphs it makes,
+    where there is a choice. Raises DatasetError naming the files that are missing.
     """
     root = raw.find(options.data_root)
     if root is not None:
@@ -38,10 +46,12 @@ def load_public_dataset(
     with scratch_root(raw, root) as scratch:
         try:
             with quiet_loader(downloading=root is None):
-                graph = convert((scratch / raw.folder).parent)
+                if root is None:
+                    download_files(raw, scratch)
+                graph = convert(scratch / raw.folder)
         except GmnError as error:
             raise DatasetError(f"{name}: {error}") from error
-        # A loader fails in as many ways as its libraries; SystemExit is ogb's, when a download is refused.
+        # Files can be wrong in as many ways as they have bytes; SystemExit is ogb's, when a download is refused.
         except (Exception, SystemExit) as error:
             reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
             if root is None:

@@ -1,8 +1,8 @@
-"""Raw files of public datasets: where they lie, what they hold, and a scratch copy for a loader to work in.
+"""Raw files of public datasets: where they lie, what they hold, and a scratch copy to read them from.
 
-A loader never works in the data root itself. It gets a scratch folder with links to the raw files, so a
-read-only root will do, a failed download leaves nothing behind, and no second copy of the data (`processed/`)
-stays. An archive is unpacked there.
+Nothing is read in the data root itself, but in a scratch folder with links to the raw files: a read-only root will
+do, a failed download leaves nothing behind, and a library's second copy of the data (`processed/`) does not stay. An
+archive is unpacked there.
 """
 
 import os
@@ -17,7 +17,9 @@ from pathlib import Path
 
 import xxhash
 
+from gmn_pipeline.disk.atomic_file import write_aside
 from gmn_pipeline.errors import DatasetError
+from gmn_prep.datasets.public.download import download, unpack
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,9 @@ class RawFiles:
     files: tuple[str, ...]
     """Below `folder`."""
     url: str
-    """Where the loader downloads from."""
+    """Where they are published."""
+    parts: tuple[str, ...] | None = None
+    """What to fetch, in this order, if not `url` alone; nothing where the library downloads by itself."""
     markers: tuple[str, ...] = ()
     """Files that a loader looks for, whatever they hold."""
 
@@ -120,21 +124,21 @@ def link_files(raw: RawFiles, root: Path, scratch: Path) -> None:
 def unpack_archive(raw: RawFiles, root: Path, scratch: Path) -> None:
     """Unpack what is wanted of the archive below `root` into the same place below `scratch`. Raises DatasetError."""
     assert raw.archive is not None
-    path, wanted = root / raw.archive, {Path(raw.folder) / file for file in raw.files}
+    path = root / raw.archive
     try:
-        with tarfile.open(path) as archive:
-            for member in archive:
-                name = Path(raw.archive).parent / member.name
-                content = archive.extractfile(member) if name in wanted and member.isfile() else None
-                if content is not None:
-                    (scratch / name).parent.mkdir(parents=True, exist_ok=True)
-                    with content, (scratch / name).open("wb") as file:
-                        shutil.copyfileobj(content, file)
+        unpack(path, {f"{Path(raw.folder).name}/{file}": scratch / raw.folder / file for file in raw.files})
     except (tarfile.TarError, OSError, EOFError, ValueError, LZMAError) as error:
         raise DatasetError(f"{path} cannot be unpacked ({' '.join(str(error).split())}); replace it") from error
     lost = raw.missing(scratch)
     if lost:
         raise DatasetError(f"{path} holds no {few(lost)} in {Path(raw.folder).name}")
+
+
+def download_files(raw: RawFiles, scratch: Path) -> None:
+    """Fetch what is published into its place below `scratch`. A listing is fetched before the files it names."""
+    for url in (raw.url,) if raw.parts is None else raw.parts:
+        wanted = {name.removeprefix("raw/"): scratch / raw.folder / name for name in raw.names(scratch)}
+        download(url, wanted)
 
 
 def few(names: list[str], most: int = 12) -> str:
@@ -155,11 +159,6 @@ def keep_downloads(raw: RawFiles, scratch: Path, data_root: Path) -> Path:
     for file in (*raw.names(scratch), *raw.markers):
         source, target = scratch / raw.folder / file, root / raw.folder / file
         if source.is_file() and not target.is_file():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            aside = target.with_name(f".{target.name}.{os.getpid()}")
-            try:
+            with write_aside(target) as aside:
                 shutil.copyfile(source, aside)
-                aside.replace(target)
-            finally:
-                aside.unlink(missing_ok=True)
     return root

@@ -11,6 +11,7 @@ import numpy as np
 
 from gmn_pipeline.errors import DatasetError
 from gmn_prep.datasets.entry import DatasetOptions
+from gmn_prep.datasets.file_sizes import check_torch
 from gmn_prep.datasets.public.quiet_loader import quiet_loader
 from gmn_prep.datasets.user.user_graph import KEYS, SCALARS
 
@@ -45,6 +46,7 @@ def _load(path: Path) -> list[dict[str, Any]]:
         from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
         from torch_geometric.data.storage import GlobalStorage
 
+    check_torch(path)
     known: list[Any] = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage]
     try:
         with torch.serialization.safe_globals(known):

@@ -8,7 +8,7 @@ from gmn_pipeline.graph import Graph
 from gmn_prep.datasets.entry import DatasetOptions
 from gmn_prep.datasets.public.raw_files import digest_files
 from gmn_prep.datasets.user.edge_list_file import TABLE_SUFFIXES, find_node_table, read_edge_list
-from gmn_prep.datasets.user.npz_file import count_npz, read_npz
+from gmn_prep.datasets.user.npz_file import read_npz
 from gmn_prep.datasets.user.torch_file import read_torch
 
 READERS = {
@@ -37,12 +37,6 @@ def identify_user_file(path: Path, options: DatasetOptions) -> dict[str, Any]:
     identity: dict[str, Any] = {"dataset": path.stem, "format": path.suffix, "content": digest_files(files)}
     said = {name: getattr(options, name) for name in ("directed", "task", "metric", "classes")}
     return identity | {"seed": options.seed} | {name: value for name, value in said.items() if value}
-
-
-def count_user_file(path: Path, options: DatasetOptions) -> tuple[int, int] | None:
-    """(nodes, slots at most) where headers tell."""
-    check_user_file(path, options)
-    return count_npz(path) if path.suffix == ".npz" else None
 
 
 def check_user_file(path: Path, options: DatasetOptions) -> None:

@@ -1,6 +1,7 @@
 """Laplacian positional encodings: the lowest eigenvectors of the normalised Laplacian, per graph."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -8,11 +9,12 @@ from numba import njit
 from gmn_pipeline.errors import ConfigError
 from gmn_pipeline.graph import Graph
 from gmn_pipeline.types import FloatArray, IntArray
+from gmn_prep.encodings import ComputedEncoding, OnProgress
 from gmn_prep.encodings.laplacian.chebyshev_krylov import block_width, lowest_eigenvectors
 from gmn_prep.encodings.laplacian.dense_spectra import Workspace, lowest_eigenvectors_dense
 from gmn_prep.encodings.laplacian.null_space import null_space
 from gmn_prep.encodings.locality import bandwidth_order, renumbered
-from gmn_prep.encodings.random_walk.row_chunks import Progress, Workers, row_chunks, workers
+from gmn_prep.encodings.random_walk.row_chunks import Workers, row_chunks, workers
 
 DENSE_NODES = 512
 """Graphs up to this size are solved densely (8 ms at 512 nodes)."""
@@ -39,7 +41,7 @@ def laplacian_encoding(
     seed: int = 0,
     threads: int = 1,
     tolerance: float = 1e-4,
-    on_progress: Progress | None = None,
+    on_progress: OnProgress | None = None,
 ) -> LaplacianEncoding:
     """The k eigenvectors of L = I - D^-1/2 A D^-1/2 with the smallest eigenvalues after the trivial one, sqrt(degree).
 
@@ -72,6 +74,26 @@ def laplacian_encoding(
     return LaplacianEncoding(vectors, values, residuals, int(np.count_nonzero(sizes < k + 1)))
 
 
+def compute_laplacian(
+    graph: Graph, settings: dict[str, Any], *, threads: int, on_progress: OnProgress | None
+) -> ComputedEncoding:
+    """The entry of the table: `laplacian_encoding` with what the manifest keeps."""
+    k, seed = settings["k"], settings["seed"]
+    made = laplacian_encoding(graph, k, seed=seed, threads=threads, on_progress=on_progress)
+    notice = (
+        f"{made.short_graphs:,} graphs have fewer than {k + 1} nodes: they store the n-1 eigenvectors they have, then "
+        "zeros (eigenvalues NaN)"
+    )
+    arrays = {"vectors": made.vectors, "values": made.values, "residuals": made.residuals}
+    return ComputedEncoding(arrays, (notice,) if made.short_graphs else ())
+
+
+def settle_laplacian(graph: Graph, settings: dict[str, Any], _seed: int) -> dict[str, Any]:
+    """Refuse more eigenvectors than the largest graph has."""
+    check_eigenvectors(graph, settings["k"])
+    return settings
+
+
 def _undirected(graph: Graph) -> Graph:
     if not graph.directed:
         return graph
@@ -99,7 +121,7 @@ def _solve_small(
     chosen: IntArray,
     vectors: FloatArray,
     team: Workers,
-    on_progress: Progress | None,
+    on_progress: OnProgress | None,
 ) -> None:
     """Fill the vectors of the chosen graphs, a few hundred graphs per chunk."""
     if chosen.size == 0:
@@ -131,7 +153,7 @@ def _solve_large(
     seed: int,
     tolerance: float,
     team: Workers,
-    on_progress: Progress | None,
+    on_progress: OnProgress | None,
     done: int,
 ) -> None:
     """Fill the vectors of the graph of nodes lo .. hi: first the null vectors, then what the solver finds."""

@@ -1,7 +1,7 @@
 """Random-walk structural encodings: the probabilities that a walk is back where it began after 1 .. k steps."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -9,11 +9,12 @@ from gmn_pipeline.counter_random import Purpose, root_key
 from gmn_pipeline.errors import ConfigError, nearest
 from gmn_pipeline.graph import Graph
 from gmn_pipeline.types import FloatArray, IntArray
+from gmn_prep.encodings import ComputedEncoding, OnProgress
 from gmn_prep.encodings.locality import bandwidth_order, renumbered
 from gmn_prep.encodings.random_walk.directed_walks import count_returns
 from gmn_prep.encodings.random_walk.return_rows import expansion_work, return_rows, return_rows_directed
 from gmn_prep.encodings.random_walk.return_walks import return_estimates
-from gmn_prep.encodings.random_walk.row_chunks import Progress, Workers, row_chunks, workers
+from gmn_prep.encodings.random_walk.row_chunks import Workers, row_chunks, workers
 
 Mode = Literal["auto", "exact", "estimate"]
 MODES = ("auto", "exact", "estimate")
@@ -42,7 +43,7 @@ def random_walk_encoding(
     seed: int = 0,
     threads: int = 1,
     target_stderr: float = 0.005,
-    on_progress: Progress | None = None,
+    on_progress: OnProgress | None = None,
 ) -> RandomWalkEncoding:
     """Return probabilities diag(P^1) .. diag(P^k) of the uniform random walk P = D^-1 A.
 
@@ -65,7 +66,25 @@ def random_walk_encoding(
         return RandomWalkEncoding(values, stderr)
 
 
-def _fill_exact(graph: Graph, values: FloatArray, team: Workers, on_progress: Progress | None) -> None:
+def compute_random_walk(
+    graph: Graph, settings: dict[str, Any], *, threads: int, on_progress: OnProgress | None
+) -> ComputedEncoding:
+    """The entry of the table: `random_walk_encoding` with what the manifest keeps."""
+    k, mode, seed = settings["k"], settings["mode"], settings.get("seed", 0)
+    made = random_walk_encoding(graph, k, mode=mode, seed=seed, threads=threads, on_progress=on_progress)
+    errors = {} if made.stderr is None else {"stderr": made.stderr}
+    return ComputedEncoding({"values": made.values, **errors})
+
+
+def settle_random_walk(graph: Graph, settings: dict[str, Any], seed: int) -> dict[str, Any]:
+    """Decide what `auto` comes to on this graph."""
+    if settings["mode"] != "auto":
+        return settings
+    mode = choose_random_walk_mode(graph, settings["k"])
+    return {**settings, "mode": mode, **({"seed": seed} if mode == "estimate" else {})}
+
+
+def _fill_exact(graph: Graph, values: FloatArray, team: Workers, on_progress: OnProgress | None) -> None:
     csr = (graph.indptr, graph.indices)
     chunks = row_chunks(graph.indptr, parts=128)
     if graph.directed:
@@ -86,7 +105,7 @@ def _fill_estimates(
     values: FloatArray,
     stderr: FloatArray,
     team: Workers,
-    on_progress: Progress | None,
+    on_progress: OnProgress | None,
 ) -> None:
     n = graph.num_nodes
     if graph.directed:

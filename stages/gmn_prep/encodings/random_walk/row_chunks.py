@@ -9,9 +9,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from gmn_pipeline.types import IntArray
+from gmn_prep.encodings import OnProgress
 
 Chunk = tuple[int, int]
-Progress = Callable[[int, int], None]
 
 
 def row_chunks(weights_ptr: IntArray, parts: int) -> list[Chunk]:
@@ -37,7 +37,7 @@ class Workers:
         return list(self._pool.map(lambda chunk: function(*chunk), chunks))
 
     def run_reporting(
-        self, function: Callable[[int, int], Any], chunks: Sequence[Chunk], on_progress: Progress | None, total: int
+        self, function: Callable[[int, int], Any], chunks: Sequence[Chunk], on_progress: OnProgress | None, total: int
     ) -> None:
         """As `run`, telling the calling thread's `on_progress` how many of `total` rows are done."""
         futures = {self._pool.submit(function, lo, hi): hi - lo for lo, hi in chunks}

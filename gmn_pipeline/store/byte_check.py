@@ -1,0 +1,64 @@
+"""Checksums of a store's arrays: compared at once, or beside a reader as blocks are first read."""
+
+import threading
+from collections.abc import Callable, Mapping
+from queue import SimpleQueue
+from typing import Literal
+
+from gmn_pipeline.errors import StoreCorruptError, StoreError
+from gmn_pipeline.store.array_files import REMEDY, array_checksum, read_checksums
+from gmn_pipeline.store.array_spec import ArraySpec
+from gmn_pipeline.store.storage import Storage
+from gmn_pipeline.store.token_settings import Codec
+
+Check = Literal["full", "sampled", "none"]
+
+
+def check_group_bytes(storage: Storage, group: str, specs: Mapping[str, ArraySpec], codec: Codec) -> None:
+    """Compare every array of a group with its checksum. StoreCorruptError names the one that was changed."""
+    for name, wanted in read_checksums(storage, group, specs).items():
+        array = f"{group}/{name}"
+        if array_checksum(storage, array, specs[name], codec) != wanted:
+            raise StoreCorruptError(f"{storage}/{array} was changed since it was written; {REMEDY}")
+
+
+class ByteCheck:
+    """Checks each block once, on a thread of its own, after `first_read` has told of it."""
+
+    def __init__(self, check_block: Callable[[int], None]) -> None:
+        self._check_block = check_block
+        self._seen: set[int] = set()
+        self._waiting: SimpleQueue[int | threading.Event] = SimpleQueue()
+        self._fault: StoreError | None = None
+        self._thread: threading.Thread | None = None
+
+    def first_read(self, number: int) -> None:
+        """Have a block checked if it is new. Raises the fault of an earlier one, if there was any."""
+        if self._fault is not None:
+            raise self._fault
+        if number not in self._seen:
+            self._seen.add(number)
+            self._waiting.put(number)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="gmn-byte-check", daemon=True)
+                self._thread.start()
+
+    def finish(self) -> None:
+        """Wait until every block read so far is checked; raises the first fault."""
+        if self._thread is not None:
+            done = threading.Event()
+            self._waiting.put(done)
+            done.wait()
+        if self._fault is not None:
+            raise self._fault
+
+    def _run(self) -> None:
+        while True:
+            task = self._waiting.get()
+            if isinstance(task, threading.Event):
+                task.set()
+            elif self._fault is None:
+                try:
+                    self._check_block(task)
+                except StoreError as error:
+                    self._fault = error
