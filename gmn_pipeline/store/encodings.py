@@ -1,4 +1,4 @@
-"""The positional encodings a store may hold: their arrays, and what a model sees of them.
+"""The positional encodings a store may hold: their arrays, and what a model sees of them. Imports nothing heavy.
 
 How one is computed is the other half of its entry, in `gmn_prep.encodings`. `ENCODINGS.add(...)` takes further ones.
 """
@@ -7,12 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from gmn_pipeline.store.array_spec import ArraySpec, array_spec
 from gmn_pipeline.tables import Table
 
 if TYPE_CHECKING:
+    from gmn_pipeline.store.array_spec import ArraySpec
     from gmn_pipeline.store.manifest import GraphFacts, Scalar
 
     Settings = Mapping[str, Scalar]
@@ -44,16 +42,20 @@ class EncodingFormat:
     """Whether what a store has (first) serves what is wanted (second)."""
 
 
-def laplacian_arrays(graph: "GraphFacts", settings: "Settings") -> dict[str, ArraySpec]:
+def laplacian_arrays(graph: "GraphFacts", settings: "Settings") -> "dict[str, ArraySpec]":
     """Unit eigenvectors, and per graph their eigenvalues and residuals."""
+    from gmn_pipeline.store.array_spec import array_spec
+
     k = int(settings["k"] or 0)
-    per_graph = array_spec(np.float32, graph.graphs, k)
-    return {"vectors": array_spec(np.float32, graph.nodes, k), "values": per_graph, "residuals": per_graph}
+    per_graph = array_spec("float32", graph.graphs, k)
+    return {"vectors": array_spec("float32", graph.nodes, k), "values": per_graph, "residuals": per_graph}
 
 
-def random_walk_arrays(graph: "GraphFacts", settings: "Settings") -> dict[str, ArraySpec]:
+def random_walk_arrays(graph: "GraphFacts", settings: "Settings") -> "dict[str, ArraySpec]":
     """Return probabilities, and their standard errors where they are estimated."""
-    per_node = array_spec(np.float32, graph.nodes, int(settings["k"] or 0))
+    from gmn_pipeline.store.array_spec import array_spec
+
+    per_node = array_spec("float32", graph.nodes, int(settings["k"] or 0))
     return {"values": per_node, "stderr": per_node} if settings.get("mode") == "estimate" else {"values": per_node}
 
 

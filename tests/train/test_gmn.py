@@ -85,8 +85,8 @@ def test_every_variant_trains_all_of_its_parameters(store, changes):
 def test_laplacian_columns_start_with_small_weights(store):
     source, model = make_model(store.view(), SMALL)
     weight, features = model.project.linear.weight.detach(), source.facts.x_columns
-    smooth = weight[:, features : features + source.facts.laplacian_columns]
-    assert smooth.shape[1] == source.laplacian.shape[1] > 0
+    smooth = weight[:, features : features + source.facts.smooth_columns]
+    assert smooth.shape[1] == source.encodings[0][1].shape[1] > 0
     others = torch.cat([weight[:, :features], weight[:, features + smooth.shape[1] :]], 1)
     assert 0.05 < smooth.std() / others.std() < 0.2
 

@@ -41,7 +41,7 @@ class GraphModel(nn.Module):
             facts.x_categories,
             facts.extra_columns,
             config.feature_mask,
-            smooth=facts.laplacian_columns,
+            smooth=facts.smooth_columns,
         )
         edges = facts.edge_columns > 0
         self.project_edges = FeatureProjection(width, facts.edge_columns, facts.edge_categories) if edges else None

@@ -7,9 +7,8 @@ from typing import Any, Literal
 
 from gmn_pipeline.console.config import check_words, setting
 from gmn_pipeline.errors import ConfigError, nearest
+from gmn_pipeline.store.encodings import ENCODINGS
 from gmn_train.model.tables import BACKENDS, BRANCHES, ENCODERS, MODELS, Model, Reads
-
-Encodings = Literal["all", "laplacian", "random_walk", "none"]
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,9 @@ class ModelConfig:
     norm: Literal["batch", "layer", "none"] = setting("batch", help="norm of a node layer", group="Nodes")
     ffn: float = setting(0.0, help="feed-forward units after a node layer in multiples of the width", group="Nodes")
 
-    encodings: Encodings = setting("all", help="positional encodings to use of those stored", group="Input")
+    encodings: str = setting(
+        "all", help="positional encodings to use of those stored", group="Input", names=ENCODINGS, also=("all", "none")
+    )
     lap_signs: Literal["flip", "stored"] = setting(
         "flip", help="flip: Laplacian signs drawn per graph and training epoch", group="Input"
     )

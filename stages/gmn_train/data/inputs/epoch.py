@@ -41,14 +41,15 @@ def node_tensors(
     g = source.graph
     x = None if g.x is None else (source.all_x if everything else feature_tensor(g.x[ids]))
     columns = []
-    if source.laplacian is not None:
-        flip = epoch if source.config.lap_signs == "flip" else None
-        signs = draw_signs(source.seed, flip, graphs, source.laplacian.shape[1])  # (graphs, k)
-        # Unit vectors of n nodes have entries near n^-1/2: scaled to order 1, so that graph size does not decide.
-        scale = np.sqrt(np.diff(source.graph_ptr)[graphs]).astype(np.float32)
-        columns.append(source.laplacian[ids] * (signs * scale[:, None])[graph_of])
-    if source.random_walk is not None:
-        columns.append(source.random_walk[ids])
+    for kept, values in source.encodings:
+        part = values[ids]  # (U, k)
+        if kept.free_signs:
+            flip = epoch if source.config.lap_signs == "flip" else None
+            signs = draw_signs(source.seed, flip, graphs, values.shape[1])  # (graphs, k)
+            # Unit vectors of n nodes have entries near n^-1/2: scaled to order 1, so that graph size does not decide.
+            scale = np.sqrt(np.diff(source.graph_ptr)[graphs]).astype(np.float32)
+            part = part * (signs * scale[:, None])[graph_of]
+        columns.append(part)
     degree = np.log1p(g.degrees[ids]).astype(np.float32)[:, None] if source.config.log_degree else None
     return {
         "x": x,

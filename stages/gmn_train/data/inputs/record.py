@@ -26,8 +26,8 @@ class InputFacts:
     x_categories: tuple[int, ...] | None
     extra_columns: int
     """Columns of positional encodings and degree."""
-    laplacian_columns: int
-    """The first of those."""
+    smooth_columns: int
+    """The first of those: encodings that vary slowly over the graph."""
     edge_columns: int
     edge_categories: tuple[int, ...] | None
     tokens: TokenSettings
@@ -48,7 +48,7 @@ class ModelInputs:
     x: Tensor | None
     """(U, F) float32 features, or int64 categories."""
     encodings: Tensor | None
-    """(U, P) float32: Laplacian eigenvectors, then return probabilities."""
+    """(U, P) float32 positional encodings."""
     log_degree: Tensor | None
     """(U, 1) float32."""
     near: Neighbourhood

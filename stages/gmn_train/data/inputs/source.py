@@ -8,6 +8,7 @@ from torch import Tensor
 
 from gmn_pipeline.errors import ModelError
 from gmn_pipeline.graph import Graph
+from gmn_pipeline.store.encodings import ENCODINGS, EncodingFormat
 from gmn_pipeline.store.view import Part, TokenView
 from gmn_pipeline.types import Array, FloatArray, IntArray
 from gmn_train.data.inputs.record import InputFacts
@@ -36,22 +37,14 @@ class InputSource:
         _ = self.facts, self.ranks
 
     @cached_property
-    def laplacian(self) -> FloatArray | None:
-        """(n, k), unit vectors as stored."""
-        return self._encoding("laplacian", "vectors")
-
-    @cached_property
-    def random_walk(self) -> FloatArray | None:
-        """(n, k)"""
-        return self._encoding("random_walk", "values")
-
-    def _encoding(self, name: str, array: str) -> FloatArray | None:
-        wanted, present = self.config.encodings, self.view.store.manifest.encodings
+    def encodings(self) -> list[tuple[EncodingFormat, FloatArray]]:
+        """The encodings that the model reads, (n, k) each as stored; those with free signs first."""
+        wanted, store = self.config.encodings, self.view.store
         if "encodings" not in self.config.reads:
-            return None
-        if wanted == name or (wanted == "all" and name in present):
-            return self.view.store.encoding(name)[array]
-        return None
+            return []
+        names = [name for name in ENCODINGS if name in store.manifest.encodings] if wanted == "all" else [wanted]
+        formats = sorted((ENCODINGS[name] for name in names), key=lambda f: not f.free_signs)
+        return [(f, store.encoding(f.name)[f.columns]) for f in formats]
 
     @cached_property
     def ranks(self) -> IntArray | None:
@@ -75,12 +68,11 @@ class InputSource:
     def facts(self) -> InputFacts:
         """What a model for this source must be made for."""
         g, task = self.graph, self.graph.task
-        extra = sum(0 if e is None else e.shape[1] for e in (self.laplacian, self.random_walk))
         return InputFacts(
             x_columns=0 if g.x is None else g.x.shape[1],
             x_categories=g.x_categories,
-            extra_columns=extra + int(self.config.log_degree),
-            laplacian_columns=0 if self.laplacian is None else self.laplacian.shape[1],
+            extra_columns=sum(e.shape[1] for _, e in self.encodings) + int(self.config.log_degree),
+            smooth_columns=sum(e.shape[1] for f, e in self.encodings if f.free_signs),
             edge_columns=0 if self.edge_attr is None else self.edge_attr.shape[1],
             edge_categories=None if self.edge_attr is None else g.edge_categories,
             tokens=self.view.settings,
