@@ -4,21 +4,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 from gmn_pipeline.errors import GraphError, nearest
+from gmn_pipeline.metrics import METRICS, Kind, metrics_of
 from gmn_pipeline.names import check_names
 
 Level = Literal["node", "graph", "link"]
-Kind = Literal["multiclass", "binary", "multilabel", "regression"]
-Metric = Literal["accuracy", "weighted_accuracy", "macro_f1", "roc_auc", "average_precision", "mae", "mrr"]
-
-METRICS_OF_KIND: dict[Kind, tuple[Metric, ...]] = {
-    "multiclass": ("accuracy", "weighted_accuracy", "macro_f1"),
-    "binary": ("roc_auc", "average_precision", "accuracy", "weighted_accuracy", "macro_f1", "mrr"),
-    "multilabel": ("average_precision", "roc_auc", "macro_f1"),
-    "regression": ("mae",),
-}
-"""The metrics each kind of label allows, its default first."""
-
-LOWER_IS_BETTER: frozenset[Metric] = frozenset({"mae"})
 
 
 @dataclass(frozen=True)
@@ -31,8 +20,8 @@ class Task:
     """multiclass, binary, multilabel or regression."""
     classes: int
     """Number of classes; of labels for multilabel; of targets for regression. Binary has 2."""
-    metric: Metric
-    """How a model is judged; METRICS_OF_KIND lists what each kind allows."""
+    metric: str
+    """How a model is judged: a name of `metrics.METRICS`."""
     class_weighted: bool = False
     """Whether the loss weights classes by their rarity (PATTERN, PascalVOC-SP and COCO-SP do)."""
 
@@ -46,7 +35,7 @@ class Task:
         ):
             if value not in allowed:
                 raise GraphError(f"task {name} is '{value}'; allowed: {', '.join(allowed)}{nearest(value, allowed)}")
-        metrics = METRICS_OF_KIND[self.kind]
+        metrics = metrics_of(self.kind)
         if self.metric not in metrics:
             raise GraphError(
                 f"metric '{self.metric}' does not fit a {self.kind} task; allowed: {', '.join(metrics)}"
@@ -60,15 +49,15 @@ class Task:
             check_names("class names", self.class_names, self.classes)
 
     @classmethod
-    def of(cls, level: Level, kind: Kind, classes: int, metric: Metric | None = None, **options: Any) -> "Task":
+    def of(cls, level: Level, kind: Kind, classes: int, metric: str | None = None, **options: Any) -> "Task":
         """A task with its kind's default metric unless one is named."""
-        if metric is None and kind in METRICS_OF_KIND:
-            metric = METRICS_OF_KIND[kind][0]
-        return cls(level, kind, classes, metric, **options)  # type: ignore[arg-type]
+        if metric is None:
+            metric = next(iter(metrics_of(kind)), "")
+        return cls(level, kind, classes, metric, **options)
 
     @property
     def higher_is_better(self) -> bool:
-        return self.metric not in LOWER_IS_BETTER
+        return METRICS[self.metric].higher_is_better
 
     @property
     def outputs(self) -> int:

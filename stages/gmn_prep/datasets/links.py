@@ -11,7 +11,7 @@ from numba import njit
 from gmn_pipeline.counter_random import Purpose, bounded, child_key, child_keys, key_path, mix64
 from gmn_pipeline.errors import DatasetError
 from gmn_pipeline.graph import TEST, TRAIN, VAL, Graph
-from gmn_pipeline.task import Metric, Task
+from gmn_pipeline.task import Task
 from gmn_pipeline.types import Array, IntArray
 from gmn_prep.datasets.splits import draw_splits, first_by_key
 from gmn_prep.datasets.wanted_task import SHARES, TRAINING_TARGETS
@@ -22,7 +22,7 @@ TARGET, FIRST_END, UNLINKED = range(3)
 
 
 def hold_out_links(
-    graph: Graph, seed: int, metric: Metric = "roc_auc", *, tries: int = TRIES
+    graph: Graph, seed: int, metric: str = "roc_auc", *, tries: int = TRIES
 ) -> tuple[Graph, tuple[str, ...]]:
     """`graph` without its target edges, with pairs, (items, 2), and y, 1 for a target and 0 for an unlinked pair.
 

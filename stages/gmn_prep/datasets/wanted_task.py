@@ -1,9 +1,7 @@
 """What `--task` may ask of a dataset of the table: its own task, or links where nodes have labels."""
 
-from typing import Any
-
 from gmn_pipeline.errors import DatasetError
-from gmn_pipeline.task import METRICS_OF_KIND, Metric
+from gmn_pipeline.metrics import metrics_of
 from gmn_prep.datasets.entry import Dataset, DatasetOptions
 from gmn_prep.datasets.user.user_task import parse_task
 
@@ -25,10 +23,10 @@ def wants_links(dataset: Dataset, options: DatasetOptions) -> bool:
     raise DatasetError(f"--task {options.task} does not fit {dataset.name}; allowed: {allowed}")
 
 
-def link_metric(options: DatasetOptions) -> Metric:
+def link_metric(options: DatasetOptions) -> str:
     """How held-out links are judged. Raises DatasetError for a metric that does not fit."""
-    metric: Any = options.metric or "roc_auc"
-    allowed = METRICS_OF_KIND["binary"]
+    metric = options.metric or "roc_auc"
+    allowed = metrics_of("binary")
     if metric not in allowed:
         raise DatasetError(f"metric '{metric}' does not fit a link task; allowed: {', '.join(allowed)}")
-    return metric  # type: ignore[no-any-return]
+    return metric

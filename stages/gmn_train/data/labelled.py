@@ -6,6 +6,7 @@ import numpy as np
 
 from gmn_pipeline.errors import ConfigError, TrainError
 from gmn_pipeline.graph import TEST, TRAIN, VAL, Graph
+from gmn_pipeline.metrics import METRICS
 from gmn_pipeline.store.reader import TokenStore
 from gmn_pipeline.task import Task
 from gmn_pipeline.types import IntArray
@@ -33,8 +34,8 @@ class LabelledData:
         graph, task = source.graph, source.graph.task
         if task is None or (need_labels and graph.y is None):
             raise TrainError(f"{config.store} has no labels; tokenize a dataset with labels and a task to train on")
-        if task.metric == "mrr" and task.level != "link":
-            raise TrainError(f"{config.store} has a {task.level} task with the metric mrr, which ranks links alone")
+        if METRICS[task.metric].ranks_links and task.level != "link":
+            raise TrainError(f"{config.store} has a {task.level} task, and its metric {task.metric} ranks links alone")
         count = 0 if graph.splits is None else len(graph.splits)
         if config.split >= max(count, 1):
             raise ConfigError(f"split {config.split} does not exist; the store has splits 0..{count - 1}")

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+from gmn_pipeline.metrics import METRICS
 from gmn_train.data.samplers import Sampler
 from gmn_train.learning.link_ranking import rank_parts
 from gmn_train.learning.metrics import evaluate_metric
@@ -19,7 +20,7 @@ def evaluate_parts(
     predicted: what `predict_parts` gave for these parts, if it is at hand.
     """
     task = sampler.data.task
-    if task.metric == "mrr":
+    if METRICS[task.metric].ranks_links:
         return rank_parts(sampler, model, compute, parts)
     predicted = predict_parts(sampler, model, compute, parts) if predicted is None else predicted
     return {part: evaluate_metric(task, scores, y) for part, (scores, y) in predicted.items()}

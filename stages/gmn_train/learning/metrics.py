@@ -1,4 +1,4 @@
-"""The metrics of the benchmarks, from scikit-learn. A new one is a function and a line in METRICS."""
+"""The metrics of the benchmarks, from scikit-learn. A new one is a function here and a line in `metrics.METRICS`."""
 
 import warnings
 from collections.abc import Callable
@@ -6,7 +6,8 @@ from collections.abc import Callable
 import numpy as np
 from sklearn import metrics as sk
 
-from gmn_pipeline.errors import TrainError
+from gmn_pipeline.metrics import metric_code
+from gmn_pipeline.tables import load_code
 from gmn_pipeline.task import Task
 from gmn_pipeline.types import Array
 
@@ -16,8 +17,6 @@ def evaluate_metric(task: Task, scores: Array, y: Array) -> float:
 
     Items without a label are left out.
     """
-    if task.metric not in METRICS:
-        raise TrainError(f"metric '{task.metric}' has no implementation; there are {', '.join(METRICS)}")
     if task.kind in ("multiclass", "binary"):
         known = y >= 0
         scores, y = scores[known], y[known]
@@ -25,7 +24,7 @@ def evaluate_metric(task: Task, scores: Array, y: Array) -> float:
         return float("nan")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # scikit-learn warns where a metric is undefined; we return NaN
-        return float(METRICS[task.metric](task, scores, y))
+        return float(load_code(metric_code(task.metric))(task, scores, y))
 
 
 def predicted_classes(task: Task, scores: Array) -> Array:
@@ -35,34 +34,34 @@ def predicted_classes(task: Task, scores: Array) -> Array:
     return (scores[:, 0] > 0).astype(np.int64) if task.kind == "binary" else (scores > 0).astype(np.int64)
 
 
-def _accuracy(task: Task, scores: Array, y: Array) -> float:
+def accuracy(task: Task, scores: Array, y: Array) -> float:
     return sk.accuracy_score(y, predicted_classes(task, scores))
 
 
-def _weighted_accuracy(task: Task, scores: Array, y: Array) -> float:
+def weighted_accuracy(task: Task, scores: Array, y: Array) -> float:
     """Mean of the classes' own accuracies, the measure of PATTERN's benchmark."""
     return sk.balanced_accuracy_score(y, predicted_classes(task, scores))
 
 
-def _macro_f1(task: Task, scores: Array, y: Array) -> float:
+def macro_f1(task: Task, scores: Array, y: Array) -> float:
     if task.kind == "multilabel":
         return _mean_over_labels(lambda t, s: sk.f1_score(t, s > 0), scores, y)
     return sk.f1_score(y, predicted_classes(task, scores), average="macro", zero_division=0)
 
 
-def _roc_auc(task: Task, scores: Array, y: Array) -> float:
+def roc_auc(task: Task, scores: Array, y: Array) -> float:
     if task.kind == "multilabel":
         return _mean_over_labels(sk.roc_auc_score, scores, y)
     return sk.roc_auc_score(y, scores[:, 0]) if len(np.unique(y)) == 2 else float("nan")
 
 
-def _average_precision(task: Task, scores: Array, y: Array) -> float:
+def average_precision(task: Task, scores: Array, y: Array) -> float:
     if task.kind == "multilabel":
         return _mean_over_labels(sk.average_precision_score, scores, y)
     return sk.average_precision_score(y, scores[:, 0]) if (y == 1).any() else float("nan")
 
 
-def _mae(_task: Task, scores: Array, y: Array) -> float:
+def mae(_task: Task, scores: Array, y: Array) -> float:
     known = ~np.isnan(y)
     return float(np.abs(scores - y)[known].mean()) if known.any() else float("nan")
 
@@ -75,13 +74,3 @@ def _mean_over_labels(metric: Callable[[Array, Array], float], scores: Array, y:
         if len(np.unique(y[known, label])) == 2:
             found.append(metric(y[known, label], scores[known, label]))
     return float(np.mean(found)) if found else float("nan")
-
-
-METRICS: dict[str, Callable[[Task, Array, Array], float]] = {
-    "accuracy": _accuracy,
-    "weighted_accuracy": _weighted_accuracy,
-    "macro_f1": _macro_f1,
-    "roc_auc": _roc_auc,
-    "average_precision": _average_precision,
-    "mae": _mae,
-}

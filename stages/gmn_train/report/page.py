@@ -8,21 +8,12 @@ from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
 import gmn_pipeline
+from gmn_pipeline.metrics import metric_title
 from gmn_train.report.comparison import Group, differing_settings, group_runs, setting_text
 from gmn_train.report.facts import RunFacts, curve
 from gmn_train.report.figures import Line, draw_curves, draw_deviations, draw_levels
 from gmn_train.report.svg import SERIES
 from gmn_train.report.task_figures import TEST, VAL, Figures, binary_curves, task_figures
-
-METRIC_NAMES = {
-    "accuracy": "accuracy",
-    "weighted_accuracy": "weighted accuracy",
-    "macro_f1": "macro F1",
-    "roc_auc": "ROC AUC",
-    "average_precision": "average precision",
-    "mae": "mean absolute error",
-    "mrr": "MRR",
-}
 
 
 def make_page(runs: Sequence[RunFacts]) -> str:
@@ -53,7 +44,7 @@ def series_colours(runs: Sequence[RunFacts], groups: Sequence[Group]) -> dict[st
 
 
 def metric_name(run: RunFacts) -> str:
-    return METRIC_NAMES.get(run.metric or "", run.metric or "metric")
+    return metric_title(run.metric or "metric")
 
 
 def overview(runs: Sequence[RunFacts], colours: dict[str, str]) -> Figures:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from gmn_train.report.page import METRIC_NAMES
+from gmn_pipeline.metrics import metric_title
 from gmn_train.report.svg import SERIES, drawing
 from gmn_train.tables.running import RowResult
 from gmn_train.tables.spec import TableSpec
@@ -41,7 +41,7 @@ def save_plot(spec: TableSpec, results: Sequence[RowResult], file: Path) -> bool
 
 def _draw(axes: Any, spec: TableSpec, results: Sequence[RowResult]) -> None:
     done = [result for result in results if result.summaries]
-    metric = METRIC_NAMES[done[0].summaries[0]["metric"]]
+    metric = metric_title(done[0].summaries[0]["metric"])
     if spec.plot == "epoch":
         for number, result in enumerate(done):
             _curve(axes, result, SERIES[number % len(SERIES)])

@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 
 import gmn_pipeline
 from gmn_pipeline.console.config import read_toml
-from gmn_train.report.page import METRIC_NAMES
+from gmn_pipeline.metrics import metric_title
 from gmn_train.tables.running import RowResult
 from gmn_train.tables.spec import RowSpec, TableSpec
 
@@ -102,7 +102,7 @@ def heading(spec: TableSpec, results: Sequence[RowResult]) -> str:
     if spec.measure == "cost":
         return f"Cost on {', '.join(datasets)}."
     metrics = sorted({s["metric"] for result in results for s in result.summaries})
-    text = f"Test {' / '.join(METRIC_NAMES[m] for m in metrics) or 'metric'} on {', '.join(datasets)}"
+    text = f"Test {' / '.join(metric_title(m) for m in metrics) or 'metric'} on {', '.join(datasets)}"
     best = [(name, published(name).get("best")) for name in datasets]
     told = [f"{b['value']} ({b['of']}{f', {name}' if len(datasets) > 1 else ''})" for name, b in best if b]
     return f"{text}; best public figure: {'; '.join(told)}." if told else f"{text}."

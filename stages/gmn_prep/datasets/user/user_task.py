@@ -6,7 +6,8 @@ from typing import Any, get_args
 import numpy as np
 
 from gmn_pipeline.errors import DatasetError, nearest
-from gmn_pipeline.task import Kind, Level, Task
+from gmn_pipeline.metrics import Kind
+from gmn_pipeline.task import Level, Task
 from gmn_pipeline.types import Array
 from gmn_prep.datasets.entry import DatasetOptions
 
