@@ -1,5 +1,6 @@
 """The tutorial's commands are run, in its order, and print what it shows; the Python of other pages is run, too."""
 
+import json
 import re
 import shlex
 import subprocess
@@ -11,9 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gmn_pipeline import Task, TokenSettings
 from gmn_pipeline.console.cli import run_app
 from gmn_prep.cli import app as prep
 from gmn_train.cli import app as train
+from tests.stores import write_store
 
 PROGRAMS = {"gmn-prep": prep, "gmn-train": train}
 TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial.md"
@@ -80,14 +83,24 @@ def test_the_training_loop_of_the_model_page_runs(tmp_path: Path, monkeypatch: p
     assert names["logits"].shape == (100, 1)
 
 
-def test_the_store_written_in_extending_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("tables_as_before")
+def test_the_parts_added_in_extending_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page's own program, then a store with the added metric, and runs of the added model, encoder and branch."""
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {
         "edges": np.stack([np.arange(40), (np.arange(40) + 1) % 40], 1),
-        "features": np.ones((40, 3), np.float32),
+        "features": np.random.default_rng(0).random((40, 3)).astype(np.float32),
         "labels": np.arange(40) % 7,
         "splits": np.arange(40) % 4,
     }
     exec(python_of("extending.md"), names)
     assert names["tokens"].node_ids.tolist() == [0, 5, 7]
     assert run("gmn-prep verify data/mine.zarr") == 0
+    graph = names["graph"].replace(task=Task.of("node", "multiclass", 7, "error_rate"))
+    write_store(Path("data/own.zarr"), graph, TokenSettings(2, 2, 1))
+    small = "--epochs 2 --set model.width=8 --set model.states=2 --set model.node_layers=2 --json"
+    for options in ("--model token-means", "--set model.encoder=largest --set model.mpnn=sum"):
+        assert run(f"gmn-train run --store data/own.zarr {options} {small}") == 0
+    summaries = [json.loads(file.read_text()) for file in Path("data/runs").rglob("summary.json")]
+    assert {summary["model"] for summary in summaries} == {"token-means", "gmn"}
+    assert {summary["metric"] for summary in summaries} == {"error_rate"}

@@ -1,7 +1,6 @@
 """An encoding and an ordering added from outside the package, by the documented calls."""
 
 import dataclasses
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,6 @@ from gmn_pipeline.errors import ConfigError, StoreError
 from gmn_pipeline.store import encodings as formats
 from gmn_pipeline.store.array_spec import array_spec
 from gmn_pipeline.store.encodings import EncodingFormat
-from gmn_pipeline.tables import Table
 from gmn_prep import encodings, orderings
 from gmn_prep.encodings import ComputedEncoding, EncodingEntry
 from gmn_prep.orderings import OrderingEntry
@@ -23,14 +21,7 @@ from gmn_prep.tokenize_settings import TokenizeConfig
 CONFIG = TokenizeConfig(dataset="minesweeper-grid", nodes=100, m=1, M=1, s=1)
 
 
-@pytest.fixture(autouse=True)
-def tables_as_before() -> Iterator[None]:
-    tables: list[Table] = [formats.ENCODINGS, encodings.ENCODINGS, orderings.ORDERINGS]
-    kept = [dict(table._entries) for table in tables]
-    yield
-    for table, entries in zip(tables, kept, strict=True):
-        table._entries.clear()
-        table._entries.update(entries)
+pytestmark = pytest.mark.usefixtures("tables_as_before")
 
 
 def add_degree_powers() -> None:
