@@ -67,6 +67,8 @@ def open_store(config: TrainConfig) -> TokenStore:
 
 
 def _start(config: TrainConfig, store: TokenStore, folder: RunFolder, watcher: Watcher, *, force: bool) -> Finished:
+    if (folder.path / "zarr.json").exists():
+        raise TrainError(f"{folder.path} is a token store, not a place for a run; choose another --run-dir")
     fresh = force or not folder.exists
     if fresh:
         Training.prepare(config, store)  # a mistake is told before anything is written
