@@ -12,6 +12,7 @@ from uuid import uuid4
 from gmn_pipeline.errors import WriteError
 
 _HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
+_IN_THE_WAY = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR, errno.EISDIR)
 
 
 @contextmanager
@@ -98,7 +99,7 @@ def _put(aside: Path, path: Path, keep: bool) -> None:
     try:
         aside.replace(path)
     except OSError as error:
-        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+        if error.errno not in _IN_THE_WAY:
             raise
         if not keep:
             exchange(aside, path)

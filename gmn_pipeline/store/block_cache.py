@@ -45,21 +45,21 @@ class Block:
 
 
 class BlockCache:
-    """Opens blocks on demand. Safe to use from several threads."""
+    """Open blocks by number. Safe to use from several threads."""
 
-    def __init__(self, open_block: Callable[[int], Block], resident_limit: int, cache_bytes: int) -> None:
-        self._open_block = open_block
+    def __init__(self, resident_limit: int, cache_bytes: int) -> None:
         self._resident_limit, self._cache_bytes = resident_limit, cache_bytes
         self._blocks: OrderedDict[int, Block] = OrderedDict()
         self._mapped_bytes = 0
         self._guard = threading.Lock()
 
-    def get(self, number: int) -> Block:
+    def get(self, number: int, open_block: Callable[[int], Block]) -> Block:
+        """One block; `open_block` is called if it is not open."""
         with self._guard:
             if number in self._blocks:
                 self._blocks.move_to_end(number)
                 return self._blocks[number]
-        block = self._open_block(number)
+        block = open_block(number)
         with self._guard:
             if number in self._blocks:  # another thread was faster
                 return self._blocks[number]

@@ -1,8 +1,8 @@
 """Checksums of a store's arrays: compared at once, or beside a reader as blocks are first read."""
 
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping
-from queue import SimpleQueue
 from typing import Literal
 
 from gmn_pipeline.errors import StoreCorruptError, StoreError
@@ -23,42 +23,46 @@ def check_group_bytes(storage: Storage, group: str, specs: Mapping[str, ArraySpe
 
 
 class ByteCheck:
-    """Checks each block once, on a thread of its own, after `first_read` has told of it."""
+    """Checks each block once, on a thread of its own, after `first_read` has told of it. Safe from several threads."""
 
-    def __init__(self, check_block: Callable[[int], None]) -> None:
-        self._check_block = check_block
+    def __init__(self) -> None:
         self._seen: set[int] = set()
-        self._waiting: SimpleQueue[int | threading.Event] = SimpleQueue()
+        self._waiting: deque[int] = deque()
         self._fault: StoreError | None = None
         self._thread: threading.Thread | None = None
+        self._guard = threading.Lock()
 
-    def first_read(self, number: int) -> None:
+    def first_read(self, number: int, check_block: Callable[[int], None]) -> None:
         """Have a block checked if it is new. Raises the fault of an earlier one, if there was any."""
         if self._fault is not None:
             raise self._fault
-        if number not in self._seen:
-            self._seen.add(number)
-            self._waiting.put(number)
+        if number in self._seen:
+            return
+        with self._guard:
+            if number not in self._seen:
+                self._seen.add(number)
+                self._waiting.append(number)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="gmn-byte-check", daemon=True)
+                self._thread = threading.Thread(target=self._run, args=(check_block,), daemon=True)
                 self._thread.start()
 
     def finish(self) -> None:
         """Wait until every block read so far is checked; raises the first fault."""
-        if self._thread is not None:
-            done = threading.Event()
-            self._waiting.put(done)
-            done.wait()
+        thread = self._thread
+        if thread is not None:
+            thread.join()
         if self._fault is not None:
             raise self._fault
 
-    def _run(self) -> None:
+    def _run(self, check_block: Callable[[int], None]) -> None:
+        """Work until nothing waits, then end: an idle thread would keep the store open."""
         while True:
-            task = self._waiting.get()
-            if isinstance(task, threading.Event):
-                task.set()
-            elif self._fault is None:
-                try:
-                    self._check_block(task)
-                except StoreError as error:
-                    self._fault = error
+            with self._guard:
+                if not self._waiting or self._fault is not None:
+                    self._thread = None
+                    return
+                number = self._waiting.popleft()
+            try:
+                check_block(number)
+            except StoreError as error:
+                self._fault = error

@@ -34,7 +34,7 @@ class TokenStore:
 
     def __init__(self, path: Path, storage: Storage, manifest: Manifest, resident_limit: int, cache_bytes: int) -> None:
         self.path, self.storage, self.manifest = path, storage, manifest
-        self._cache = BlockCache(self._open_block, resident_limit, cache_bytes)
+        self._cache = BlockCache(resident_limit, cache_bytes)
         self._check: ByteCheck | None = None
 
     @classmethod
@@ -70,11 +70,11 @@ class TokenStore:
         """Compare checksums of all groups now (`full`), or of each block when it is first read (`sampled`)."""
         if check == "full":
             for group in fixed_groups(self.manifest):
-                self._check_group(group)
+                self._check_digest(group)
                 check_group_bytes(self.storage, group, fixed_groups(self.manifest)[group], self.manifest.codec)
             for number in range(self.manifest.blocks):
                 self._check_block_bytes(number)
-        self._check = ByteCheck(self._check_block_bytes) if check == "sampled" else None
+        self._check = ByteCheck() if check == "sampled" else None
 
     def finish_check(self) -> None:
         """Wait for the checks of the blocks read so far; StoreCorruptError names an array that was changed."""
@@ -160,11 +160,11 @@ class TokenStore:
         return self._group(f"{folder}/{name}")
 
     def _group(self, group: str) -> dict[str, Array]:
-        self._check_group(group)
+        self._check_digest(group)
         specs, codec = fixed_groups(self.manifest)[group], self.manifest.codec
         return {name: open_array(self.storage, f"{group}/{name}", spec, codec).values for name, spec in specs.items()}
 
-    def _check_group(self, group: str) -> None:
+    def _check_digest(self, group: str) -> None:
         """Compare a group with the manifest by the digest of its attributes: is it this store's?"""
         if self.is_complete and group_digest(read_attributes(self.storage, group)) != self.manifest.digests.get(group):
             raise StoreCorruptError(f"{self.path}/{group} was replaced: it is not what the manifest tells; {REMEDY}")
@@ -204,8 +204,8 @@ class TokenStore:
     def block(self, number: int) -> Block:
         """One block's arrays: mapped (raw) or decoded into a bounded cache (zstd)."""
         if self._check is not None:
-            self._check.first_read(number)
-        block = self._cache.get(number)
+            self._check.first_read(number, self._check_block_bytes)
+        block = self._cache.get(number, self._open_block)
         block.check_length()
         return block
 

@@ -13,6 +13,8 @@ Codec = Literal["raw", "zstd"]
 
 MAX_TOKEN_STEPS = 30_000
 """Largest M * m: a token's indices are packed into 15 bits while its edges are sorted."""
+MAX_SEQUENCE = 1_000_000
+"""Largest m * s: tokens of one node."""
 
 
 def smallest_unsigned(value: int) -> np.dtype[Any]:
@@ -46,6 +48,10 @@ class TokenSettings:
         if self.m * self.M > MAX_TOKEN_STEPS:
             raise ConfigError(
                 f"m = {self.m} with M = {self.M} makes tokens too large; m * M is at most {MAX_TOKEN_STEPS:,}"
+            )
+        if self.m * self.s > MAX_SEQUENCE:
+            raise ConfigError(
+                f"m = {self.m} with s = {self.s} makes sequences too long; m * s is at most {MAX_SEQUENCE:,}"
             )
         if not 0 <= self.seed < 2**63:
             raise ConfigError(f"seed is {self.seed}; it must lie in 0..2**63-1")

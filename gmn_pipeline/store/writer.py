@@ -58,7 +58,7 @@ class StoreWriter:
         StoreClashError, StoreError.
         """
         path = Path(path)
-        lock = _lock_store(path, wait, on_wait)
+        lock = lock_store(path, wait, on_wait)
         try:
             place = next_generation(path, manifest) if force else path
             return cls(path, place, manifest, graph, lock)
@@ -103,7 +103,8 @@ class StoreWriter:
         self.close()
 
 
-def _lock_store(path: Path, wait: float, on_wait: Callable[[], None] | None) -> FileLock:
+def lock_store(path: Path, wait: float = 0.0, on_wait: Callable[[], None] | None = None) -> FileLock:
+    """Become the only process that writes the whole of a store. Raises StoreBusyError, StoreError."""
     try:
         return take_lock(path, wait, on_wait)
     except Timeout:

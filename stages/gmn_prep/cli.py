@@ -81,5 +81,13 @@ def verify(store: StorePath, *, quiet: Quiet = False, json: Json = False) -> Non
     verify_store(store, quiet=quiet, as_json=json)
 
 
+@app.command()
+def repair(store: StorePath, *, quiet: Quiet = False, json: Json = False) -> None:
+    """Write the missing and damaged parts of a store again, then verify it."""
+    from gmn_prep.inspect import repair_store
+
+    repair_store(store, quiet=quiet, as_json=json)
+
+
 def main() -> None:
     run_app(app)

@@ -1,4 +1,4 @@
-"""Looks into a store: `gmn-prep inspect` and `gmn-prep verify`."""
+"""Looks into a store: `gmn-prep inspect`, `verify` and `repair`."""
 
 import time
 from pathlib import Path
@@ -8,10 +8,11 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from gmn_pipeline.console.machine import usable_cores
 from gmn_pipeline.console.output import print_json, size_text, two_columns
 from gmn_pipeline.errors import ConfigError
 from gmn_pipeline.store.reader import TokenStore
-from gmn_pipeline.store.schema import fixed_groups
+from gmn_pipeline.store.verify import verification_steps
 from gmn_pipeline.store.verify import verify_store as check_every_byte
 from gmn_prep.phases import Phases
 
@@ -127,12 +128,11 @@ def verify_store(path: Path, *, quiet: bool, as_json: bool) -> None:
     """Check the store and say so; a fault is raised as StoreCorruptError."""
     store = TokenStore.open(path)
     begun = time.perf_counter()
-    total = 2 * store.manifest.blocks + len(fixed_groups(store.manifest))
     with (
         Phases.for_person(silent=quiet or as_json) as phases,
-        phases.phase("verify", total, "groups") as advance,
+        phases.phase("verify", verification_steps(store), "groups") as advance,
     ):
-        check_every_byte(store, lambda *_: advance(1))
+        check_every_byte(store, advance)
     size = sum(_group_sizes(store).values())
     facts = {"store": str(path), "ok": True, "bytes": size, "fingerprint": store.fingerprint}
     if as_json:
@@ -140,6 +140,19 @@ def verify_store(path: Path, *, quiet: bool, as_json: bool) -> None:
     elif not quiet:
         took = time.perf_counter() - begun
         Console().print(f"{path} is whole: {size_text(size)} checked in {took:.1f} s, fingerprint {store.fingerprint}")
+
+
+def repair_store(path: Path, *, quiet: bool, as_json: bool) -> None:
+    """Repair the store and say what was written again."""
+    from gmn_prep.repair import repair_store as write_again
+
+    with Phases.for_person(silent=quiet or as_json) as phases:
+        parts = write_again(path, phases, threads=usable_cores())
+    if as_json:
+        print_json({"store": str(path), "repaired": parts})
+    elif not quiet:
+        done = f"written again: {', '.join(parts)}" if parts else "nothing was damaged"
+        Console().print(f"{path} is whole; {done}", markup=False, highlight=False)
 
 
 def _group_sizes(store: TokenStore) -> dict[str, int]:

@@ -39,6 +39,8 @@ def report_outcome(outcome: "Outcome", seconds: dict[str, float], *, as_json: bo
     if not outcome.made:
         more = "" if outcome.exact else "; it holds more than was asked, and serves it by slicing"
         console.print(f"{outcome.path} is there already{more} (fingerprint {outcome.manifest.fingerprint})")
+        if outcome.repaired:
+            console.print(f"it was damaged; written again: {', '.join(outcome.repaired)}")
         console.print(f"next: {next_step}", style="bold")
         return
     phases = ", ".join(f"{name} {took:.1f} s" for name, took in seconds.items() if took >= 0.05)
@@ -68,6 +70,7 @@ def _outcome_facts(outcome: "Outcome", seconds: dict[str, float]) -> dict[str, A
         "store": str(outcome.path),
         "made": outcome.made,
         "exact": outcome.exact,
+        "repaired": list(outcome.repaired),
         "fingerprint": manifest.fingerprint,
         "nodes": manifest.graph.nodes,
         "tokens": tokens,

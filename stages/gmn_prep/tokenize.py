@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gmn_pipeline.errors import StoreCorruptError
 from gmn_pipeline.store.manifest import Manifest
 from gmn_prep.datasets import load_dataset
 from gmn_prep.phases import Phases
@@ -31,6 +32,8 @@ class Outcome:
     """False where a store that serves the request was there already."""
     exact: bool = True
     """False where that store holds more than was asked."""
+    repaired: tuple[str, ...] = ()
+    """Parts of that store that were damaged and written again."""
     notices: tuple[str, ...] = ()
     estimate: "Estimate | None" = None
     """Set on a dry run, which writes nothing."""
@@ -42,8 +45,24 @@ def tokenize(config: TokenizeConfig, phases: Phases, *, dry_run: bool = False) -
     existing = find_store(plan)
     if existing is not None:
         path, manifest = existing
-        return Outcome(path, manifest, made=False, exact=is_exactly(manifest, plan))
+        repaired = () if dry_run else _repair_if_damaged(path, plan, phases)
+        return Outcome(path, manifest, made=False, exact=is_exactly(manifest, plan), repaired=repaired)
     return _make_store(plan, phases, dry_run=dry_run)
+
+
+def _repair_if_damaged(path: Path, plan: Plan, phases: Phases) -> tuple[str, ...]:
+    """Look at every file's size and every group's digest, which takes milliseconds; write again what is damaged."""
+    from gmn_pipeline.store.quick_check import quick_check
+
+    try:
+        quick_check(path)
+    except StoreCorruptError as error:
+        from gmn_prep.repair import repair_store
+
+        phases.say(f"note: the store is damaged and is repaired now ({error})")
+        graph = load_dataset(plan.config.dataset, plan.options).graph
+        return tuple(repair_store(path, phases, threads=plan.threads, graph=graph))
+    return ()
 
 
 def _make_store(plan: Plan, phases: Phases, *, dry_run: bool) -> Outcome:
@@ -64,7 +83,7 @@ def _make_store(plan: Plan, phases: Phases, *, dry_run: bool) -> Outcome:
         estimate = estimate_cost(tokenizer, manifest, plan.threads)
     if dry_run:
         return Outcome(plan.out, manifest, made=False, notices=tuple(notices), estimate=estimate)
-    check_room(plan.out, estimate.disk_bytes, _bytes_in(plan.out), codec=config.codec)
+    check_room(plan.out, estimate.disk_bytes, 0 if config.force else _bytes_in(plan.out), codec=config.codec)
 
     def on_wait() -> None:
         phases.say(f"another process is writing {plan.out}; waiting for it")

@@ -72,7 +72,7 @@ class TokenizeConfig:
     codec: Literal["raw", "zstd"] = setting("raw", help="raw is mapped without copying; zstd is smaller.", group=STORE)
     block_size: int | None = setting(None, help="Nodes per block; chosen from m, M, s unless given.", group=STORE)
     threads: int | None = setting(None, help="Threads; all cores unless given. Never changes a byte.", group=STORE)
-    force: bool = setting(False, help="Replace a store of other content under the same name.", group=STORE)
+    force: bool = setting(False, help="Write the store anew, and replace the one under the same name.", group=STORE)
 
     def __post_init__(self) -> None:
         for name in ("lap_pe", "rwse"):
