@@ -8,7 +8,7 @@ from gmn_pipeline.errors import ConfigError, StoreClashError, StoreError, neares
 from gmn_pipeline.store.manifest import Manifest, Scalar
 from gmn_pipeline.store.token_settings import TokenSettings
 from gmn_prep.datasets import DatasetOptions, dataset_identity, store_name
-from gmn_prep.tokenize_settings import TokenizeConfig, available_threads, default_data_root
+from gmn_prep.tokenize_settings import TokenizeConfig, available_threads, default_data_root, table_options
 
 ORDERINGS = ("degree", "pagerank", "k-core", "eigenvector", "random")
 
@@ -43,7 +43,7 @@ class Plan:
             task=config.task,
             metric=config.metric,
             classes=config.classes,
-            node_table=config.node_table,
+            **table_options(config),
         )
         identity = dataset_identity(config.dataset, options)
         out = config.out or Path("data") / f"{store_name(config.dataset, options)}.zarr"

@@ -8,7 +8,7 @@ from typing import Any
 
 from gmn_pipeline.errors import DatasetError, nearest
 from gmn_pipeline.task import Task
-from gmn_prep.datasets.entry import Dataset, DatasetOptions, LoadedDataset, lazy
+from gmn_prep.datasets.entry import TABLE_OPTIONS, Dataset, DatasetOptions, LoadedDataset, lazy
 from gmn_prep.datasets.public.gnn_benchmark import GNN_BENCHMARK
 from gmn_prep.datasets.public.heterophilous import HETEROPHILOUS
 from gmn_prep.datasets.public.lrgb import LRGB
@@ -172,10 +172,10 @@ def _find(name_or_path: str, options: DatasetOptions) -> Dataset | Path:
             f"{nearest(_table_name(name_or_path), tuple(DATASETS))}"
         )
     links = wants_links(dataset, options)
-    for name in ("nodes", "graphs", "metric", "classes", "node_table"):
+    for name in ("nodes", "graphs", "metric", "classes", "node_table", *TABLE_OPTIONS):
         if name == "metric" and links:
             continue
-        if getattr(options, name) is not None and name not in dataset.takes:
+        if getattr(options, name) not in (None, ()) and name not in dataset.takes:
             takers = ", ".join(line.name for line in _LINES if name in line.takes) or "files of your own"
             raise DatasetError(f"--{name.replace('_', '-')} does not apply to {dataset.name}, only to {takers}")
     return dataset

@@ -16,11 +16,11 @@ from gmn_prep.datasets.public.quiet_loader import quiet_loader
 from gmn_prep.datasets.user.user_graph import KEYS, SCALARS
 
 
-def read_torch(path: Path, _options: DatasetOptions) -> dict[str, Any]:
+def read_torch(path: Path, _options: DatasetOptions) -> tuple[dict[str, Any], list[str]]:
     """The arrays of the .npz format that the file holds; other attributes are left aside."""
     graphs = _load(path)
     if len(graphs) == 1:
-        return graphs[0]
+        return graphs[0], []
     arrays: dict[str, Any] = {}
     sizes = [_count_nodes(graph) for graph in graphs]
     starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
@@ -36,7 +36,7 @@ def read_torch(path: Path, _options: DatasetOptions) -> dict[str, Any]:
             arrays[key] = np.concatenate(shifted, axis=1)
         else:
             arrays[key] = np.concatenate([np.atleast_1d(np.asarray(value)) for value in values])
-    return arrays | {"num_nodes": int(starts[-1]), "graph_ptr": starts}
+    return arrays | {"num_nodes": int(starts[-1]), "graph_ptr": starts}, []
 
 
 def _load(path: Path) -> list[dict[str, Any]]:
