@@ -42,7 +42,11 @@ def complete_splits(graph: Graph, time: Array | None, seed: int) -> tuple[Graph,
         ]
     if graph.splits is None:
         drawn = draw_splits(graph.num_items, SHARES, seed, strata=np.where(known, 0, -1))
-        return graph.replace(splits=drawn), [f"no split given: drew a random 60/20/20 split with seed {seed}"]
+        notes = [f"no split given: drew a random 60/20/20 split with seed {seed}"]
+        if np.unique(drawn[drawn > 0]).size < 3:
+            count = np.count_nonzero(known)
+            notes.append(f"{count} labelled items are too few for training, validation and testing each")
+        return graph.replace(splits=drawn), notes
     parts = set(np.unique(graph.splits).tolist()) & {TRAIN, VAL, TEST}
     if parts == {TRAIN}:
         return _draw_rest(graph, known, seed)
