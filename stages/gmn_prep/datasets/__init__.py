@@ -15,6 +15,7 @@ from gmn_prep.datasets.public.lrgb import LRGB
 from gmn_prep.datasets.public.malnet import MALNET_TINY
 from gmn_prep.datasets.public.ogb_node import OGB_NODE
 from gmn_prep.datasets.public.planetoid import PLANETOID
+from gmn_prep.datasets.user.table_file import name_files
 from gmn_prep.datasets.user.user_task import parse_task
 from gmn_prep.datasets.wanted_task import LEFT_BY_LINKS, link_metric, wants_links
 
@@ -151,7 +152,7 @@ def store_name(name_or_path: str, options: DatasetOptions | None = None) -> str:
         stem = name.removeprefix("ogbn-").removeprefix("ogbg-")
     else:
         links = parse_task(options.task)[0] == "link"
-        stem = Path(name_or_path).stem
+        stem = name_files(Path(name_or_path))
     return f"{stem}-link" if links else stem
 
 

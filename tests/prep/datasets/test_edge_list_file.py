@@ -106,7 +106,7 @@ GOOD = {"src": [0], "dst": [1]}
         (GOOD, {"id": [0, 2]}, "edges.csv names node '1', which nodes.csv does not list"),
         ({"src": ["a"], "dst": ["b"]}, {"id": [0, 1]}, "edges.csv names node 'a', which"),
         (GOOD, {"id": [0, 1], "split": ["train", "tset"]}, "nodes.csv has split 'tset'.*did you mean 'test'"),
-        (GOOD, {"id": [0, 1], "f": [0.5, None]}, "edges.csv: x has 1 values that are NaN"),
+        (GOOD, {"id": [0, 1], "f": [0.5, None]}, "column 'f' of nodes.csv has 1 empty fields"),
         (GOOD, {"label": [0, 1]}, "nodes.csv has columns label; it needs one named id or node"),
     ],
 )

@@ -45,7 +45,8 @@ def take_column(table: UserTable, role: str, told: str | None = None, *, optiona
     near = next((hint for hint in (nearest(name.lower(), COLUMNS[role]) for name in table.columns) if hint), "")
     raise DatasetError(
         f"{table.path.name} has columns {', '.join(table.columns) or 'no more'}; it needs one named "
-        f"{' or '.join(COLUMNS[role])}{near}; or tell its name with --{role}"
+        f"{' or '.join(COLUMNS[role])}{near}; or tell its name with --{role}, and --no-header "
+        "if the first row is no header"
     )
 
 

@@ -38,7 +38,14 @@ def _columns(name: str, column: Any, table: UserTable, notes: list[str]) -> tupl
         return _one_per_place(name, column, table)
     if kind.is_date(column.type) or kind.is_timestamp(column.type):
         notes.append(f"column '{name}' of {table.path.name} is a date: read as days since 1970")
-    return [read_numbers(name, column, table).astype(np.float32)], [name]
+    values = read_numbers(name, column, table)
+    empty = np.count_nonzero(np.isnan(values))
+    if empty:
+        raise DatasetError(
+            f"column '{name}' of {table.path.name} has {empty:,} empty fields; fill them, or leave it out with "
+            f"--drop {name}"
+        )
+    return [values.astype(np.float32)], [name]
 
 
 def read_numbers(name: str, column: Any, table: UserTable) -> Array:

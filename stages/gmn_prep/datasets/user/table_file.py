@@ -36,6 +36,12 @@ def list_files(path: Path) -> list[Path]:
     return [Path(part.strip()) for part in str(path).split(",")] if "," in str(path) else [path]
 
 
+def name_files(path: Path) -> str:
+    """What a path's content is called: the stem of the file, of the first of a list, or of a pattern without signs."""
+    first = Path(str(path).split(",")[0]) if not path.is_file() else path
+    return re.sub(r"[*?\[\]]", "", first.stem).strip("-_. ") or "tables"
+
+
 def read_tables(path: Path, texts: tuple[str, ...], *, header: bool, notes: list[str]) -> UserTable:
     """One table of all files that `path` stands for.
 
@@ -75,6 +81,8 @@ def _read(path: Path, texts: tuple[str, ...], header: bool, notes: list[str]) ->
             table, headed = _read_text(path, texts, header, notes)
         names = [name.strip() for name in table.column_names]
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+        if "invalid UTF8" in str(error):
+            raise DatasetError(f"{path.name} is not UTF-8 text; save it as UTF-8") from error
         raise DatasetError(f"{path.name} cannot be read as a table ({_line(error)})") from error
     except UnicodeDecodeError as error:
         raise DatasetError(f"{path.name} is not UTF-8 text; save it as UTF-8") from error

@@ -22,9 +22,9 @@ MOST_NODES = 1 << 40
 
 def read_torch(path: Path, _options: DatasetOptions) -> tuple[dict[str, Any], list[str]]:
     """The arrays of the .npz format that the file holds, and notes; other attributes are left aside."""
-    content = _load(path)
     try:
-        graphs, notes = _graphs(content, path)
+        with quiet_loader(downloading=False):  # torch warns of sparse tensors
+            graphs, notes = _graphs(_load(path), path)
         return (graphs[0] if len(graphs) == 1 else _join(graphs)), notes
     except (GraphError, ValueError, TypeError, IndexError, KeyError, RuntimeError) as error:
         raise DatasetError(f"{path.name}: {' '.join(str(error).split())}") from error
@@ -32,11 +32,10 @@ def read_torch(path: Path, _options: DatasetOptions) -> tuple[dict[str, Any], li
 
 def _load(path: Path) -> Any:
     check_torch(path)
-    with quiet_loader(downloading=False):
-        import torch
-        from torch_geometric.data import Data
-        from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
-        from torch_geometric.data.storage import AttrType, GlobalStorage
+    import torch
+    from torch_geometric.data import Data
+    from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
+    from torch_geometric.data.storage import AttrType, GlobalStorage
 
     known: list[Any] = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage, AttrType]
     try:

@@ -9,7 +9,7 @@ from gmn_prep.datasets.entry import TABLE_OPTIONS, DatasetOptions
 from gmn_prep.datasets.public.raw_files import digest_files
 from gmn_prep.datasets.user.edge_list_file import find_node_table, read_edge_list
 from gmn_prep.datasets.user.npz_file import count_npz, read_npz
-from gmn_prep.datasets.user.table_file import TABLE_SUFFIXES, list_files
+from gmn_prep.datasets.user.table_file import TABLE_SUFFIXES, list_files, name_files
 from gmn_prep.datasets.user.torch_file import read_torch
 
 READERS = {
@@ -37,7 +37,7 @@ def identify_user_file(path: Path, options: DatasetOptions) -> dict[str, Any]:
     if path.suffix in TABLE_SUFFIXES:
         table = find_node_table(path, options)
         files += [("nodes", file) for file in list_files(table)] if table else []
-    identity: dict[str, Any] = {"dataset": path.stem, "format": path.suffix, "content": digest_files(files)}
+    identity: dict[str, Any] = {"dataset": name_files(path), "format": path.suffix, "content": digest_files(files)}
     said = {name: getattr(options, name) for name in ("directed", "task", "metric", "classes", *TABLE_OPTIONS)}
     said["header"] = None if options.header else "none"
     texts = {name: ",".join(value) if isinstance(value, tuple) else value for name, value in said.items() if value}
