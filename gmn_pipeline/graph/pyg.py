@@ -7,6 +7,7 @@ import numpy as np
 
 from gmn_pipeline.errors import GraphError
 from gmn_pipeline.graph import TEST, TRAIN, VAL, Graph
+from gmn_pipeline.graph.tensors import data_arrays
 from gmn_pipeline.task import Task
 from gmn_pipeline.types import Array
 
@@ -16,24 +17,27 @@ _MASKS = {TRAIN: "train_mask", VAL: "val_mask", TEST: "test_mask"}
 def graph_from_pyg(data: Any, task: Task | None = None, **options: Any) -> Graph:
     """A `Graph` from one PyG `Data`, or a disjoint union from a sequence of them.
 
-    Reads x, edge_index, edge_attr, y and the train/val/test masks (columns of a two-dimensional mask are splits).
+    Reads x, edge_index or adj_t, edge_attr, edge_weight, y and the train/val/test masks (columns of a two-dimensional
+    mask are splits).
     Without a `task`, integer labels make a node (many graphs: graph) classification, and floats a regression.
     options: `directed`, `keep_self_loops`, `keep_duplicates` as in `Graph.from_edges`.
     """
     from torch_geometric.data import Data
 
     if isinstance(data, Data):
-        items, graph_ptr = [data], None
-    elif isinstance(data, Iterable):
-        items = list(data)
-        sizes = [int(item.num_nodes or 0) for item in items]
+        given, graph_ptr = [data], None
+    elif isinstance(data, Iterable) and not hasattr(data, "node_types"):
+        given = list(data)
+        sizes = [int(item.num_nodes or 0) for item in given]
         graph_ptr = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
     else:
-        raise GraphError(f"expected a PyG Data or a sequence of them, found {type(data).__name__}")
+        hint = "; data.to_homogeneous() makes one graph of it" if hasattr(data, "node_types") else ""
+        raise GraphError(f"expected a PyG Data or a sequence of them, found {type(data).__name__}{hint}")
 
+    items = [data_arrays(item.to_dict()) for item in given]
     offsets = [0] if graph_ptr is None else graph_ptr[:-1].tolist()
-    n = int(items[0].num_nodes or 0) if graph_ptr is None else int(graph_ptr[-1])
-    edges = [_numpy(item.edge_index) + offset for item, offset in zip(items, offsets, strict=True)]
+    n = int(given[0].num_nodes or 0) if graph_ptr is None else int(graph_ptr[-1])
+    edges = [item["edge_index"] + offset for item, offset in zip(items, offsets, strict=True)]
     y = _stack(items, "y")
     if task is None and y is not None:
         task = _guess_task(y, n, many=graph_ptr is not None)
@@ -42,6 +46,7 @@ def graph_from_pyg(data: Any, task: Task | None = None, **options: Any) -> Graph
         np.concatenate(edges, axis=1).T if edges else np.zeros((0, 2), dtype=np.int64),
         n,
         edge_attr=edge_attr,
+        edge_names=items[0].get("edge_names") if items else None,
         x=_stack(items, "x"),
         y=y if task is not None else None,
         splits=_read_masks(items),
@@ -75,23 +80,18 @@ def graph_to_pyg(graph: Graph) -> Any:
     return data
 
 
-def _numpy(tensor: Any) -> Array:
-    array: Array = tensor.detach().cpu().numpy()
-    return array
-
-
-def _stack(items: list[Any], name: str) -> Array | None:
+def _stack(items: list[dict[str, Any]], name: str) -> Array | None:
     """One attribute of all items, along the first axis; None where none has it."""
-    values = [getattr(item, name, None) for item in items]
+    values = [item.get(name) for item in items]
     present = [v is not None for v in values]
     if not any(present):
         return None
     if not all(present):
         raise GraphError(f"graph {present.index(False)} has no {name} while others do; all or none must have it")
-    return np.concatenate([np.atleast_1d(_numpy(v)) for v in values])
+    return np.concatenate([np.atleast_1d(np.asarray(v)) for v in values])
 
 
-def _read_masks(items: list[Any]) -> Array | None:
+def _read_masks(items: list[dict[str, Any]]) -> Array | None:
     masks = {code: _stack(items, name) for code, name in _MASKS.items()}
     train = masks[TRAIN]
     if train is None:

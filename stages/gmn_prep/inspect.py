@@ -25,7 +25,7 @@ def inspect_store(path: Path, *, as_json: bool) -> None:
     if as_json:
         print_json({"manifest": store.manifest.as_attributes()["gmn"], "bytes": sizes, "levels": levels})
         return
-    manifest, console = store.manifest, Console()
+    manifest, console = store.manifest, Console(markup=False)
     g, t, task = manifest.graph, manifest.tokens, manifest.task
     graphs = f"{g.graphs:,} graphs, " if g.many else ""
     rows = [
@@ -118,7 +118,7 @@ def inspect_node(path: Path, node: int | None, png: Path | None, *, as_json: boo
             str(len(token["edges"])),
             " ".join(map(str, token["nodes"])),
         )
-    console = Console()
+    console = Console(markup=False)
     console.print(table)
     if png is not None:
         console.print(f"drawn to {png}")
@@ -139,7 +139,9 @@ def verify_store(path: Path, *, quiet: bool, as_json: bool) -> None:
         print_json(facts)
     elif not quiet:
         took = time.perf_counter() - begun
-        Console().print(f"{path} is whole: {size_text(size)} checked in {took:.1f} s, fingerprint {store.fingerprint}")
+        Console(markup=False).print(
+            f"{path} is whole: {size_text(size)} checked in {took:.1f} s, fingerprint {store.fingerprint}"
+        )
 
 
 def repair_store(path: Path, *, quiet: bool, as_json: bool) -> None:

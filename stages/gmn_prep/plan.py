@@ -12,7 +12,7 @@ from gmn_pipeline.store.token_settings import TokenSettings
 from gmn_prep.datasets import DatasetOptions, dataset_identity, store_name
 from gmn_prep.encodings import asked_encodings
 from gmn_prep.orderings import ORDERINGS
-from gmn_prep.tokenize_settings import TokenizeConfig, default_data_root
+from gmn_prep.tokenize_settings import TokenizeConfig, default_data_root, table_options
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Plan:
             task=config.task,
             metric=config.metric,
             classes=config.classes,
-            node_table=config.node_table,
+            **table_options(config),
         )
         identity = dataset_identity(config.dataset, options)
         out = config.out or default_store(store_name(config.dataset, options))

@@ -23,7 +23,7 @@ def report_outcome(outcome: "Outcome", seconds: dict[str, float], *, as_json: bo
     if as_json:
         print_json(facts)
         return
-    console = Console()
+    console = Console(markup=False)  # a path may hold [square brackets]
     next_step = f"gmn-train run --store {outcome.path}"
     if outcome.estimate is not None:
         rows = [

@@ -69,12 +69,14 @@ def _make_store(plan: Plan, phases: Phases, *, dry_run: bool) -> Outcome:
     from gmn_pipeline.store.writer import StoreWriter
     from gmn_prep.estimate import check_room, estimate_cost
     from gmn_prep.tokens.tokenizer import Tokenizer
+    from gmn_prep.understood import describe_graph
 
     config = plan.config
     with phases.phase("load", 1, "dataset"):
         dataset = load_dataset(config.dataset, plan.options)
     for notice in dataset.notices:
         phases.say(f"note: {notice}")
+    phases.say("\n".join(describe_graph(dataset.graph)))
 
     graph, notices = dataset.graph, list(dataset.notices)
     with phases.phase("prepare", 1, "graph"):

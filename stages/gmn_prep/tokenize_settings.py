@@ -11,12 +11,20 @@ from gmn_pipeline.recipes import choose_recipe
 from gmn_prep.orderings import ORDERINGS
 
 TOKENS, ENCODINGS, DATASET, STORE = "Tokens", "Encodings and orderings", "Dataset", "Store"
+TABLES = "Tables of your own"
 """Headings of `gmn-prep tokenize --help`."""
 MOST_THREADS = 1024
+TABLE_OPTIONS = ("src", "dst", "id", "label", "time", "features", "drop")
+"""Options about the columns of the user's tables."""
 
 
 def default_data_root() -> Path:
     return Path(os.environ.get("GMN_DATA_ROOT") or "data/raw")
+
+
+def table_options(config: "TokenizeConfig") -> dict[str, Any]:
+    """What the settings say about tables, as options of a dataset."""
+    return {name: getattr(config, name) for name in ("node_table", "header", *TABLE_OPTIONS)}
 
 
 @dataclass(frozen=True)
@@ -66,7 +74,21 @@ class TokenizeConfig:
     classes: int | None = setting(
         None, help="Your own data: number of classes, if not found from the labels.", group=DATASET
     )
-    node_table: Path | None = setting(None, help="Your own edge list: its table of nodes.", group=DATASET)
+    node_table: Path | None = setting(
+        None,
+        help="Your own edge list: its table of nodes, if not beside it; or several, as 'nodes-*.csv'.",
+        group=TABLES,
+    )
+    src: str | None = setting(None, help="Column of edge sources.", group=TABLES)
+    dst: str | None = setting(None, help="Column of edge targets.", group=TABLES)
+    id: str | None = setting(None, help="Column of node ids.", group=TABLES)
+    label: str | None = setting(None, help="Column of labels; several with commas between.", group=TABLES)
+    time: str | None = setting(
+        None, help="Column to split by: the first 60% of its values train, the last 20% test.", group=TABLES
+    )
+    features: tuple[str, ...] = setting((), help="Columns that are features; all others unless given.", group=TABLES)
+    drop: tuple[str, ...] = setting((), help="Columns to leave out.", group=TABLES)
+    header: bool = setting(True, help="Tables begin with a row of names; else columns are 0, 1, 2, ...", group=TABLES)
     data_root: Path | None = setting(None, help="Raw datasets; $GMN_DATA_ROOT or data/raw unless given.", group=DATASET)
     out: Path | None = setting(None, help="Store to write; data/NAME.zarr unless given.", group=STORE)
     codec: Literal["raw", "zstd"] = setting("raw", help="raw is mapped without copying; zstd is smaller.", group=STORE)

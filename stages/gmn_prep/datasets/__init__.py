@@ -16,8 +16,10 @@ from gmn_prep.datasets.public.lrgb import LRGB
 from gmn_prep.datasets.public.malnet import MALNET_TINY
 from gmn_prep.datasets.public.ogb_node import OGB_NODE
 from gmn_prep.datasets.public.planetoid import PLANETOID
+from gmn_prep.datasets.user.table_file import name_files
 from gmn_prep.datasets.user.user_task import parse_task
 from gmn_prep.datasets.wanted_task import link_metric, wants_links
+from gmn_prep.tokenize_settings import TABLE_OPTIONS
 
 __all__ = [
     "DATASETS",
@@ -133,7 +135,7 @@ def store_name(name_or_path: str, options: DatasetOptions | None = None) -> str:
         stem = store_stem(name)
     else:
         links = parse_task(options.task)[0] == "link"
-        stem = Path(name_or_path).stem
+        stem = name_files(Path(name_or_path))
     return f"{stem}-link" if links else stem
 
 
@@ -154,10 +156,10 @@ def _find(name_or_path: str, options: DatasetOptions) -> Dataset | Path:
             f"{nearest(_table_name(name_or_path), tuple(DATASETS))}"
         )
     links = wants_links(dataset, options)
-    for name in ("nodes", "graphs", "metric", "classes", "node_table"):
+    for name in ("nodes", "graphs", "metric", "classes", "node_table", *TABLE_OPTIONS):
         if name == "metric" and links:
             continue
-        if getattr(options, name) is not None and name not in dataset.takes:
+        if getattr(options, name) not in (None, ()) and name not in dataset.takes:
             takers = ", ".join(line.name for line in _LINES if name in line.takes) or "files of your own"
             raise DatasetError(f"--{name.replace('_', '-')} does not apply to {dataset.name}, only to {takers}")
     return dataset

@@ -37,6 +37,23 @@ class DatasetOptions:
     node_table: Path | None = None
     """The user's edge lists: the table of nodes, unless it lies beside the edges under its usual name."""
 
+    src: str | None = None
+    """The user's edge lists: the column of sources; this and the next ones by their usual names unless given."""
+    dst: str | None = None
+    """The column of targets."""
+    id: str | None = None
+    """The column of ids in the table of nodes."""
+    label: str | None = None
+    """The column of labels in the table of nodes; several with commas between."""
+    time: str | None = None
+    """A column of the table of nodes to split by: the past is for training, the latest for testing."""
+    features: tuple[str, ...] = ()
+    """Columns that are features; all others unless given."""
+    drop: tuple[str, ...] = ()
+    """Columns to leave out."""
+    header: bool = True
+    """False where tables have no first row of names: columns are 0, 1, 2, ..."""
+
     def graph_count(self, default: int) -> int:
         """`graphs` of a generator, or its default; DatasetError where that is none."""
         graphs = default if self.graphs is None else self.graphs

@@ -41,7 +41,9 @@ def test_edges_and_nodes(tmp_path, suffix, text):
     assert np.allclose(graph.x, [[1, 0.1], [2, 0.2], [3, 0.3], [4, 0.4]])
     assert graph.y.tolist() == [1, 0, -1, 1]
     assert graph.splits.tolist() == [[1, 2, 0, 3]]
-    assert graph.task == Task.of("node", "multiclass", 2)
+    assert graph.task == Task.of("node", "multiclass", 2, class_names=("blue", "red"))
+    assert (graph.x_names, graph.edge_names) == (("age", "size"), ("weight", "kind"))
+    assert list(graph.node_ids) == [str(name) for name in ids]
     assert loaded.notices == ()
 
 
@@ -99,13 +101,12 @@ GOOD = {"src": [0], "dst": [1]}
             "edges.csv has columns sorce, dst; it needs.*did you mean 'source'",
         ),
         ({"src": [0]}, None, "edges.csv has columns no more; it needs one named dst or target"),
-        ({"src": [0, None], "dst": [1, 1]}, None, "edges with an empty end"),
-        (GOOD | {"name": ["x"]}, None, "column 'name' of edges.csv is not of numbers"),
-        (GOOD, {"id": [0, 0]}, "nodes.csv has empty or repeated ids"),
-        (GOOD, {"id": [0, 2]}, "edges.csv names node 1, which nodes.csv does not list"),
-        ({"src": ["a"], "dst": ["b"]}, {"id": [0, 1]}, "different types of id"),
+        ({"src": [0, None], "dst": [1, 1]}, None, "edges.csv has rows with an empty id"),
+        (GOOD, {"id": [0, 0]}, "nodes.csv lists node '0' more than once"),
+        (GOOD, {"id": [0, 2]}, "edges.csv names node '1', which nodes.csv does not list"),
+        ({"src": ["a"], "dst": ["b"]}, {"id": [0, 1]}, "edges.csv names node 'a', which"),
         (GOOD, {"id": [0, 1], "split": ["train", "tset"]}, "nodes.csv has split 'tset'.*did you mean 'test'"),
-        (GOOD, {"id": [0, 1], "f": [0.5, None]}, "edges.csv: x has 1 values that are NaN"),
+        (GOOD, {"id": [0, 1], "f": [0.5, None]}, "column 'f' of nodes.csv has 1 empty fields"),
         (GOOD, {"label": [0, 1]}, "nodes.csv has columns label; it needs one named id or node"),
     ],
 )

@@ -85,7 +85,10 @@ def test_draws_a_split_of_the_known_labels_and_says_so(tmp_path):
     labels = np.where(np.arange(n) < 500, np.arange(n) % 3, -1)
     path = save(tmp_path, edge_index=ring, y=labels)
     loaded = load(path, seed=4)
-    assert loaded.notices == ("no split given: drew a random 60/20/20 split with seed 4",)
+    assert loaded.notices == (
+        "label -1 is read as unknown: 500 of 1,000 items",
+        "no split given: drew a random 60/20/20 split with seed 4",
+    )
     assert np.bincount(loaded.graph.splits[0]).tolist() == [500, 300, 100, 100]
     assert np.all(loaded.graph.splits[0, 500:] == 0)
     assert np.array_equal(load(path, seed=4).graph.splits, loaded.graph.splits)
@@ -104,8 +107,9 @@ def test_says_which_edges_were_dropped(tmp_path):
     [
         ([0, 1, 2, 1], {}, Task.of("node", "multiclass", 3)),
         ([0, 1, 0, 1], {"task": "binary"}, Task.of("node", "binary", 2, "roc_auc")),
-        ([False, True, False, True], {}, Task.of("node", "multiclass", 2)),
-        ([0.0, 1.0, 0.0, 1.0], {}, Task.of("node", "regression", 1)),
+        ([False, True, False, True], {}, Task.of("node", "multiclass", 2, class_names=("False", "True"))),
+        ([0.0, 1.0, 0.0, 1.0], {}, Task.of("node", "multiclass", 2)),
+        ([0.0, 1.0, 0.0, 1.0], {"task": "regression"}, Task.of("node", "regression", 1)),
         ([0.0, 1.0, np.nan, 1.0], {"task": "node-multiclass"}, Task.of("node", "multiclass", 2)),
         ([[0, 1], [1, 1], [0, 0], [1, 0]], {}, Task.of("node", "multilabel", 2)),
         ([0, 1, 2, 1], {"metric": "macro_f1", "classes": 5}, Task.of("node", "multiclass", 5, "macro_f1")),
@@ -140,14 +144,10 @@ def test_task_is_told_or_found(tmp_path, y, options, task):
         ({"edge_index": PATH, "train_mask": [True] * 4, "val_mask": [True] * 4}, {}, "val_mask overlaps"),
         ({"edge_index": PATH, "train_mask": [1] * 4}, {}, "masks must be boolean"),
         ({"edge_index": PATH, "y": np.array([{}], dtype=object)}, {}, "not an .npz file of plain arrays"),
-        (
-            {"edge_index": PATH, "y": ["a", "b", "c", "d"]},
-            {},
-            "mine.npz: y is of type <U1; it must hold numbers",
-        ),
+        ({"edge_index": PATH, "x": ["a", "b", "c", "d"]}, {}, "mine.npz: x is of type <U1; it must hold numbers"),
         ({"edge_index": PATH, "num_nodes": "many"}, {}, "mine.npz: invalid literal"),
         ({"edge_index": PATH * 0.5}, {}, "edges is of type float64; node ids are integers"),
-        ({"edge_index": PATH + 10**12}, {}, "mine.npz: node ids reach 1,000,000,000,003 with only 3 edges"),
+        ({"edge_index": PATH + 10**12}, {}, "mine.npz: 1,000,000,000,004 nodes with only 3 edges"),
         ({"edge_index": PATH}, {"nodes": 9}, "--nodes sets the size of a generated dataset"),
     ],
 )

@@ -63,7 +63,7 @@ def test_list_of_graphs(tmp_path):
     assert loaded.graph.task == Task.of("graph", "regression", 1)
     assert loaded.graph.y.tolist() == [[0.5], [1.5]]
     assert loaded.graph.indices.tolist() == [1, 0, 3, 2, 4, 3]
-    assert loaded.notices[-1].startswith("no split given")
+    assert loaded.notices[0].startswith("no split given")
 
 
 def test_uneven_graphs_are_refused(tmp_path):

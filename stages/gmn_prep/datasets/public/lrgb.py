@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from gmn_pipeline.graph import TRAIN, Graph
+from gmn_pipeline.graph.tensors import to_array
 from gmn_pipeline.task import Task
 from gmn_pipeline.types import Array
 from gmn_prep.datasets.entry import Dataset, DatasetOptions
-from gmn_prep.datasets.public.plain_tensors import load_pickled_tensors, load_torch, to_array
+from gmn_prep.datasets.public.plain_tensors import load_pickled_tensors, load_torch
 from gmn_prep.datasets.public.public_dataset import load_public_dataset
 from gmn_prep.datasets.public.raw_files import RawFiles
 

@@ -6,10 +6,7 @@ from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
 
-import numpy as np
-
 from gmn_pipeline.errors import DatasetError
-from gmn_pipeline.types import Array
 from gmn_prep.datasets.file_sizes import check_torch
 from gmn_prep.datasets.public.plain_pickle import PLAIN, read_plain_pickle
 
@@ -39,16 +36,6 @@ def load_pickled_tensors(path: Path) -> Any:
         ("torch", "Size"): torch.Size,
     }
     return read_plain_pickle(path, {**PLAIN, **names})
-
-
-def to_array(value: Any) -> Array:
-    """A tensor, or a plain list, as an array. ValueError for a tensor that repeats its bytes to look larger."""
-    if not hasattr(value, "untyped_storage"):
-        return np.asarray(value)
-    if value.numel() * value.element_size() > value.untyped_storage().nbytes():
-        raise ValueError(f"a tensor of shape {tuple(value.shape)} on {value.untyped_storage().nbytes():,} bytes")
-    array: Array = value.detach().numpy()
-    return array
 
 
 def _load_storage(content: bytes) -> Any:

@@ -1,10 +1,10 @@
-"""The user's own graph as a table of edges, with a table of nodes beside it: CSV, TSV or Parquet.
+"""The user's own graph as a table of edges, with a table of nodes beside it.
 
-edges.csv   src, dst, and any further columns of numbers: edge features
-nodes.csv   id, [label], [split], and any further columns of numbers: node features
+edges.csv   src, dst, and any further columns: edge features
+nodes.csv   id, [label], [split], and any further columns: node features
 
-Without a table of nodes, whole-number ids are node numbers as they are, and text ids are numbered in sorted
-order. With one, nodes are numbered in its order and every edge must name one of its ids.
+Ids are text. With a table of nodes, nodes are numbered in its order and every edge must name one of its ids. Without
+one, whole numbers that leave few gaps are node numbers, and other ids are numbered in sorted order.
 """
 
 from pathlib import Path
@@ -15,15 +15,26 @@ import numpy as np
 from gmn_pipeline.errors import DatasetError
 from gmn_pipeline.types import Array
 from gmn_prep.datasets.entry import DatasetOptions
-from gmn_prep.datasets.user.table_columns import read_labels, read_parts, read_table, stack_numbers, take_column
+from gmn_prep.datasets.user.table_columns import (
+    COLUMNS,
+    id_names,
+    keep_features,
+    read_ids,
+    read_parts,
+    take_column,
+    take_named,
+)
+from gmn_prep.datasets.user.table_features import read_numbers, stack_features
+from gmn_prep.datasets.user.table_file import TABLE_SUFFIXES, UserTable, list_files, read_tables
+from gmn_prep.datasets.user.table_labels import read_label_columns
 
-TABLE_SUFFIXES = (".csv", ".tsv", ".parquet")
+MASKS = ("train_mask", "val_mask", "test_mask")
 
 
 def find_node_table(path: Path, options: DatasetOptions) -> Path | None:
     """The table of nodes: as told, or beside the edges as `nodes`, `NAME_nodes` or `NAME.nodes`."""
     if options.node_table is not None:
-        if not options.node_table.is_file():
+        if not all(file.is_file() for file in list_files(options.node_table)):
             raise DatasetError(f"node table {options.node_table} does not exist")
         return options.node_table
     stem = path.stem
@@ -34,54 +45,89 @@ def find_node_table(path: Path, options: DatasetOptions) -> Path | None:
     return next((table for table in beside if table.is_file()), None)
 
 
-def read_edge_list(path: Path, options: DatasetOptions) -> dict[str, Any]:
-    """The arrays of the .npz format that the tables hold."""
-    edges = read_table(path)
-    src, dst = take_column(edges, "src", path), take_column(edges, "dst", path)
-    table = find_node_table(path, options)
+def read_edge_list(path: Path, options: DatasetOptions) -> tuple[dict[str, Any], list[str]]:
+    """The arrays of the .npz format that the tables hold, and notes."""
+    notes: list[str] = []
+    edges = read_tables(path, id_names(options, "src", "dst"), header=options.header, notes=notes)
+    ends = [read_ids(take_column(edges, role, getattr(options, role)), edges) for role in ("src", "dst")]
+    place = find_node_table(path, options)
     arrays: dict[str, Any] = {}
-    if table is None:
-        arrays["edges"] = _number_ids(src, dst, path)
+    nodes = None
+    if place is None:
+        for option in ("id", "label", "time"):
+            if getattr(options, option) is not None:
+                raise DatasetError(
+                    f"--{option} names a column of the table of nodes, and there is none; give --node-table"
+                )
+        arrays |= _number_ends(ends[0], ends[1], edges, notes)
     else:
-        nodes = read_table(table)
-        ids = take_column(nodes, "id", table)
-        arrays["edges"] = np.stack([_look_up(column, ids, path, table) for column in (src, dst)], axis=1)
+        nodes = read_tables(place, id_names(options, "id"), header=options.header, notes=notes)
+        ids = read_ids(take_column(nodes, "id", options.id), nodes)
+        arrays["edges"] = np.stack([_look_up(column, ids, edges, nodes) for column in ends], axis=1)
         arrays["num_nodes"] = len(ids)
-        label, split = (take_column(nodes, name, table, optional=True) for name in ("label", "split"))
-        if label is not None:
-            arrays["y"] = read_labels(label)
-        if split is not None:
-            arrays["splits"] = read_parts(split, table)
-        if nodes:
-            arrays["x"] = stack_numbers(nodes, table)
-    if edges:
-        arrays["edge_attr"] = stack_numbers(edges, path)
+        arrays["node_ids"] = ids
+        arrays |= _read_items(nodes, options)
+    keep_features([table for table in (nodes, edges) if table is not None], options.features, options.drop)
+    for table, key, names in ((nodes, "x", "x_names"), (edges, "edge_attr", "edge_names")):
+        if table is not None and table.columns:
+            arrays[key], arrays[names] = stack_features(table, notes)
+    return arrays, notes
+
+
+def _read_items(nodes: UserTable, options: DatasetOptions) -> dict[str, Any]:
+    """Labels, splits and times of the nodes, as far as the table has them."""
+    arrays: dict[str, Any] = {}
+    told = options.label
+    if told is not None and told not in nodes.columns and "," in told:
+        labels = {name.strip(): take_named(nodes, name.strip()) for name in told.split(",")}
+    else:
+        name = told or next(
+            (c for a in COLUMNS["label"] for c in nodes.columns if c.lower() == a and nodes.header), None
+        )
+        labels = {} if name is None else {name: take_named(nodes, name)}
+    if labels:
+        arrays |= read_label_columns(labels, nodes)
+    if options.time is not None:
+        arrays["time"] = read_numbers(options.time, take_named(nodes, options.time), nodes)
+    split = take_column(nodes, "split", optional=True)
+    if split is not None:
+        arrays["splits"] = read_parts(split, nodes)
+    for name in [name for name in nodes.columns if name.lower() in MASKS]:
+        arrays[name.lower()] = read_numbers(name, nodes.columns.pop(name), nodes) == 1
     return arrays
 
 
-def _number_ids(src: Any, dst: Any, path: Path) -> Array:
-    import pyarrow as pa
-
-    if src.null_count or dst.null_count:
-        raise DatasetError(f"{path.name} has edges with an empty end; fill or drop them")
-    if pa.types.is_integer(src.type) and pa.types.is_integer(dst.type):
-        return np.stack([src.to_numpy(), dst.to_numpy()], axis=1)
-    both = [column.cast(pa.string()).to_numpy(zero_copy_only=False).astype(str) for column in (src, dst)]
-    _, numbers = np.unique(np.stack(both, axis=1), return_inverse=True)
-    return numbers.reshape(-1, 2)
-
-
-def _look_up(column: Any, ids: Any, path: Path, table: Path) -> Array:
+def _number_ends(src: Any, dst: Any, edges: UserTable, notes: list[str]) -> dict[str, Any]:
+    """Edges of ids that no table lists."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if ids.null_count or len(pc.unique(ids)) != len(ids):
-        raise DatasetError(f"{table.name} has empty or repeated ids; each node needs one of its own")
-    try:
-        rows = pc.index_in(column.cast(ids.type), value_set=ids)
-    except pa.ArrowInvalid as error:
-        raise DatasetError(f"{path.name} and {table.name} name nodes by different types of id ({error})") from error
+    if not len(src):
+        raise DatasetError(f"{edges.path.name} has no rows and there is no table of nodes; nothing to do")
+    both = pa.chunked_array([src, dst])
+    ids = pc.unique(both)
+    if pc.all(pc.match_substring_regex(ids, r"^(0|[1-9]\d{0,17})$")).as_py():
+        numbers = [np.asarray(column.cast(pa.int64())) for column in (src, dst)]
+        count = 1 + max(int(column.max()) for column in numbers)
+        if count <= 1000 + 2 * len(ids):
+            return {"edges": np.stack(numbers, axis=1)}
+        notes.append(f"{edges.path.name} names {len(ids):,} nodes up to {count - 1:,}: read as names, not as numbers")
+        ids = ids.take(pc.sort_indices(ids.cast(pa.int64())))
+    else:
+        ids = ids.take(pc.sort_indices(ids))
+    ends = [np.asarray(pc.index_in(column, value_set=ids)) for column in (src, dst)]
+    return {"edges": np.stack(ends, axis=1), "num_nodes": len(ids), "node_ids": ids}
+
+
+def _look_up(column: Any, ids: Any, edges: UserTable, nodes: UserTable) -> Array:
+    import pyarrow.compute as pc
+
+    if len(pc.unique(ids)) != len(ids):
+        counts = pc.value_counts(ids)
+        twice = counts.field("values")[int(np.argmax(np.asarray(counts.field("counts"))))].as_py()
+        raise DatasetError(f"{nodes.path.name} lists node '{twice}' more than once; each node needs one row")
+    rows = pc.index_in(column, value_set=ids)
     if rows.null_count:
         stranger = column.filter(pc.is_null(rows))[0].as_py()
-        raise DatasetError(f"{path.name} names node {stranger!r}, which {table.name} does not list")
-    return np.asarray(rows)
+        raise DatasetError(f"{edges.path.name} names node '{stranger}', which {nodes.path.name} does not list")
+    return np.asarray(rows).astype(np.int64)

@@ -12,12 +12,12 @@ from gmn_prep.datasets.file_sizes import check_npz
 from gmn_prep.datasets.user.user_graph import SCALARS
 
 
-def read_npz(path: Path, _options: DatasetOptions) -> dict[str, Any]:
-    """Every array of the file by name; scalars as Python values. Never unpickles."""
+def read_npz(path: Path, _options: DatasetOptions) -> tuple[dict[str, Any], list[str]]:
+    """Every array of the file by name, scalars as Python values; and notes, none. Never unpickles."""
     try:
         check_npz(path)
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            return {name: file[name].item() if name in SCALARS else file[name] for name in file.files}
+            return {name: file[name].item() if name in SCALARS else file[name] for name in file.files}, []
     except (
         OSError,
         EOFError,

@@ -1,6 +1,5 @@
-"""Columns of CSV, TSV and Parquet tables: found by the part they play, turned into arrays."""
+"""The part each column of a table plays: as the user says, or by its usual name."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,6 +7,8 @@ import numpy as np
 from gmn_pipeline.errors import DatasetError, nearest
 from gmn_pipeline.graph import TEST, TRAIN, VAL
 from gmn_pipeline.types import Array
+from gmn_prep.datasets.entry import DatasetOptions
+from gmn_prep.datasets.user.table_file import UserTable
 
 COLUMNS = {
     "src": ("src", "source", "from", "u"),
@@ -16,78 +17,90 @@ COLUMNS = {
     "label": ("label", "y", "target", "class"),
     "split": ("split",),
 }
-PARTS = {"train": TRAIN, "val": VAL, "valid": VAL, "validation": VAL, "test": TEST, "": 0}
+PLACES = {"src": "0", "dst": "1", "id": "0"}
+"""Where a column stands in a table without a header, unless told."""
+PARTS = {"train": TRAIN, "val": VAL, "valid": VAL, "validation": VAL, "dev": VAL, "test": TEST, "": 0}
+MISSING = ("", "NA", "N/A", "#N/A", "nan", "NaN", "null", "NULL")
+"""Texts that stand for no value."""
 
 
-def read_table(path: Path) -> dict[str, Any]:
-    """Columns by name, as one Arrow array each."""
-    import pyarrow as pa
-    from pyarrow import csv, parquet
-
-    try:
-        if path.suffix == ".parquet":
-            table = parquet.read_table(path)
-        else:
-            delimiter = "\t" if path.suffix == ".tsv" else ","
-            table = csv.read_csv(path, parse_options=csv.ParseOptions(delimiter=delimiter))
-    except (pa.ArrowInvalid, OSError) as error:
-        raise DatasetError(f"{path.name} cannot be read as a table ({' '.join(str(error).split())})") from error
-    return {name: table.column(name).combine_chunks() for name in table.column_names}
+def id_names(options: DatasetOptions, *roles: str) -> tuple[str, ...]:
+    """Names, in lower case, of columns that hold ids: they are read as text."""
+    told = [getattr(options, role) for role in roles]
+    usual = [name for role in roles for name in (*COLUMNS[role], PLACES[role])]
+    return tuple(str(name).lower() for name in (*told, *usual) if name)
 
 
-def take_column(table: dict[str, Any], role: str, path: Path, *, optional: bool = False) -> Any:
-    """Remove and return the column that plays a role, whatever the case of its name."""
-    for allowed in COLUMNS[role]:
-        for name in table:
-            if name.strip().lower() == allowed:
-                return table.pop(name)
+def take_column(table: UserTable, role: str, told: str | None = None, *, optional: bool = False) -> Any:
+    """Remove and return the column that plays a role, whatever the case of its name; None if there is none."""
+    if told is not None:
+        return take_named(table, told)
+    wanted = COLUMNS[role] if table.header else (PLACES.get(role, ""),)
+    for allowed in wanted:
+        for name in table.columns:
+            if name.lower() == allowed:
+                return table.columns.pop(name)
     if optional:
         return None
-    near = next((hint for hint in (nearest(name.lower(), COLUMNS[role]) for name in table) if hint), "")
+    near = next((hint for hint in (nearest(name.lower(), COLUMNS[role]) for name in table.columns) if hint), "")
     raise DatasetError(
-        f"{path.name} has columns {', '.join(table) or 'no more'}; it needs one named "
-        f"{' or '.join(COLUMNS[role])}{near}"
+        f"{table.path.name} has columns {', '.join(table.columns) or 'no more'}; it needs one named "
+        f"{' or '.join(COLUMNS[role])}{near}; or tell its name with --{role}, and --no-header "
+        "if the first row is no header"
     )
 
 
-def read_labels(column: Any) -> Array:
-    """Whole numbers with -1 where empty, fractions with NaN, or text as classes in sorted order."""
+def take_named(table: UserTable, name: str) -> Any:
+    """Remove and return the column of that name."""
+    if name not in table.columns:
+        raise DatasetError(
+            f"{table.path.name} has no column '{name}'; it has {', '.join(table.columns) or 'no more'}"
+            f"{nearest(name, tuple(table.columns))}"
+        )
+    return table.columns.pop(name)
+
+
+def keep_features(tables: list[UserTable], features: tuple[str, ...], drop: tuple[str, ...]) -> None:
+    """Leave the columns that are features: those named, or all but those dropped. Each must be in some table."""
+    there = [name for table in tables for name in table.columns]
+    for option, names in (("--features", features), ("--drop", drop)):
+        for name in names:
+            if name not in there:
+                hint = nearest(name, tuple(there))
+                raise DatasetError(f"{option} names '{name}'; columns that can be features: {', '.join(there)}{hint}")
+    for table in tables:
+        for name in list(table.columns):
+            if name in drop or (features and name not in features):
+                del table.columns[name]
+
+
+def read_ids(column: Any, table: UserTable) -> Any:
+    """Ids as text, without spaces around; of whole numbers that became 1.0, 2.0, ... the number. No empty ones."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if pa.types.is_floating(column.type):
-        return np.asarray(pc.fill_null(column, float("nan")))
-    if pa.types.is_integer(column.type):
-        return np.asarray(pc.fill_null(column, -1))
-    if pa.types.is_boolean(column.type):
-        return np.asarray(pc.fill_null(column.cast(pa.int64()), -1))
-    column = column.cast(pa.string())
-    column = pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
-    classes = pa.array(sorted(pc.unique(column.drop_null()).to_pylist()), pa.string())
-    numbers = pc.index_in(column, value_set=classes, skip_nulls=True)
-    return np.asarray(pc.fill_null(numbers, -1)).astype(np.int64)
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_floating(column.type) and pc.all(pc.equal(pc.floor(column), column)).as_py():
+        column = column.cast(pa.int64())
+    try:
+        ids = pc.utf8_trim_whitespace(column.cast(pa.string()))
+    except pa.ArrowNotImplementedError as error:
+        raise DatasetError(f"{table.path.name} has ids of type {column.type}; ids are text or numbers") from error
+    if ids.null_count or pc.any(pc.equal(ids, "")).as_py():
+        raise DatasetError(f"{table.path.name} has rows with an empty id; fill or drop them")
+    if len(ids) and pc.all(pc.match_substring_regex(ids, r"^-?\d+\.0$")).as_py():
+        ids = pc.replace_substring_regex(ids, r"\.0$", "")
+    return ids
 
 
-def read_parts(column: Any, table: Path) -> Array:
+def read_parts(column: Any, table: UserTable) -> Array:
+    """(rows,) uint8 codes of a column of train, val, test."""
     names = ["" if name is None else str(name).strip().lower() for name in column.to_pylist()]
     strange = sorted(set(names) - set(PARTS))
     if strange:
         raise DatasetError(
-            f"{table.name} has split '{strange[0]}'; allowed: train, val, test, or empty"
+            f"{table.path.name} has split '{strange[0]}'; allowed: train, val, test, or empty"
             f"{nearest(strange[0], tuple(PARTS))}"
         )
     return np.array([PARTS[name] for name in names], dtype=np.uint8)
-
-
-def stack_numbers(columns: dict[str, Any], path: Path) -> Array:
-    """(rows, columns) float32; an empty field is NaN."""
-    import pyarrow as pa
-
-    out = []
-    for name, column in columns.items():
-        if not (
-            pa.types.is_integer(column.type) or pa.types.is_floating(column.type) or pa.types.is_boolean(column.type)
-        ):
-            raise DatasetError(f"column '{name}' of {path.name} is not of numbers; encode it as numbers or drop it")
-        out.append(column.cast(pa.float32(), safe=False).to_numpy(zero_copy_only=False))
-    return np.stack(out, axis=1)

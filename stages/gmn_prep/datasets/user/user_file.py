@@ -7,9 +7,11 @@ from gmn_pipeline.errors import DatasetError
 from gmn_pipeline.graph import Graph
 from gmn_prep.datasets.entry import DatasetOptions
 from gmn_prep.datasets.public.raw_files import digest_files
-from gmn_prep.datasets.user.edge_list_file import TABLE_SUFFIXES, find_node_table, read_edge_list
+from gmn_prep.datasets.user.edge_list_file import find_node_table, read_edge_list
 from gmn_prep.datasets.user.npz_file import read_npz
+from gmn_prep.datasets.user.table_file import TABLE_SUFFIXES, list_files, name_files
 from gmn_prep.datasets.user.torch_file import read_torch
+from gmn_prep.tokenize_settings import TABLE_OPTIONS
 
 READERS = {
     ".npz": read_npz,
@@ -24,29 +26,38 @@ def load_user_file(path: Path, options: DatasetOptions) -> tuple[Graph, tuple[st
     from gmn_prep.datasets.user.user_graph import graph_from_arrays
 
     check_user_file(path, options)
-    return graph_from_arrays(READERS[path.suffix](path, options), options, path)
+    arrays, notes = READERS[path.suffix](path, options)
+    graph, more = graph_from_arrays(arrays, options, path)
+    return graph, (*notes, *more)
 
 
 def identify_user_file(path: Path, options: DatasetOptions) -> dict[str, Any]:
     """What the graph depends on: the bytes of the file and of its node table, and the options."""
     check_user_file(path, options)
-    files = [("edges", path)]
+    files = [("edges", file) for file in list_files(path)]
     if path.suffix in TABLE_SUFFIXES:
         table = find_node_table(path, options)
-        files += [("nodes", table)] if table else []
-    identity: dict[str, Any] = {"dataset": path.stem, "format": path.suffix, "content": digest_files(files)}
-    said = {name: getattr(options, name) for name in ("directed", "task", "metric", "classes")}
-    return identity | {"seed": options.seed} | {name: value for name, value in said.items() if value}
+        files += [("nodes", file) for file in list_files(table)] if table else []
+    identity: dict[str, Any] = {"dataset": name_files(path), "format": path.suffix, "content": digest_files(files)}
+    said = {name: getattr(options, name) for name in ("directed", "task", "metric", "classes", *TABLE_OPTIONS)}
+    said["header"] = None if options.header else "none"
+    texts = {name: ",".join(value) if isinstance(value, tuple) else value for name, value in said.items() if value}
+    return identity | {"seed": options.seed} | texts
 
 
 def check_user_file(path: Path, options: DatasetOptions) -> None:
-    if not path.exists():
-        raise DatasetError(f"{path} does not exist")
-    if path.suffix not in READERS or not path.is_file():
-        what = "a folder" if path.is_dir() else f"a '{path.suffix}' file"
-        raise DatasetError(f"{path} is {what}; a dataset of your own is one of {', '.join(READERS)}")
+    """Raise DatasetError for a file that is not there or cannot be read, and for options that it does not take."""
+    files = list_files(path)
+    for file in files or [path]:
+        if not file.exists():
+            raise DatasetError(f"{file} does not exist")
+        if file.suffix not in READERS or not file.is_file():
+            what = "a folder" if file.is_dir() else f"a '{file.suffix}' file" if file.is_file() else "no plain file"
+            raise DatasetError(f"{file} is {what}; a dataset of your own is one of {', '.join(READERS)}")
     for name in ("nodes", "graphs"):
         if getattr(options, name) is not None:
             raise DatasetError(f"--{name} sets the size of a generated dataset; {path.name} has its own")
-    if options.node_table is not None and path.suffix not in TABLE_SUFFIXES:
-        raise DatasetError(f"--node-table goes with a table of edges ({', '.join(TABLE_SUFFIXES)}), not {path.name}")
+    for name in ("node_table", *TABLE_OPTIONS):
+        if getattr(options, name) and path.suffix not in TABLE_SUFFIXES:
+            option = f"--{name.replace('_', '-')}"
+            raise DatasetError(f"{option} goes with a table of edges ({', '.join(TABLE_SUFFIXES)}), not {path.name}")

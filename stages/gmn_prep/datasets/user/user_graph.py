@@ -9,19 +9,22 @@ from typing import Any
 import numpy as np
 
 from gmn_pipeline.errors import DatasetError, GraphError, nearest
-from gmn_pipeline.graph import TEST, TRAIN, VAL, Graph
+from gmn_pipeline.graph import Graph, Texts
+from gmn_pipeline.task import Task
 from gmn_pipeline.types import Array
 from gmn_prep.datasets.entry import DatasetOptions
-from gmn_prep.datasets.splits import draw_splits
-from gmn_prep.datasets.user.user_task import Wish, choose_task, read_wish
+from gmn_prep.datasets.user.labels import read_labels
+from gmn_prep.datasets.user.user_splits import MASKS, complete_splits, read_splits
+from gmn_prep.datasets.user.user_task import Wish, choose_level, read_wish
 from gmn_prep.datasets.wanted_task import link_metric
 
-MASKS = {"train_mask": TRAIN, "val_mask": VAL, "test_mask": TEST}
 EDGES = ("edge_index", "edges", "indptr", "indices")
-FIELDS = ("x", "y", "edge_attr", "graph_ptr", "pairs", "splits", *MASKS)
+FIELDS = ("x", "y", "edge_attr", "graph_ptr", "pairs", "splits", *MASKS, "time")
+TEXTS = ("x_names", "edge_names", "class_names", "node_ids", "graph_ids")
 SCALARS = ("num_nodes", "directed", "level", "kind", "metric", "classes", "class_weighted")
-KEYS = (*EDGES, *FIELDS, *SCALARS)
-SHARES = (0.6, 0.2)
+KEYS = (*EDGES, *FIELDS, *TEXTS, *SCALARS)
+MOST_CATEGORIES = 1000
+"""Of an integer feature, or as many as there are rows: larger numbers are quantities."""
 
 
 def graph_from_arrays(arrays: dict[str, Any], options: DatasetOptions, path: Path) -> tuple[Graph, tuple[str, ...]]:
@@ -29,75 +32,104 @@ def graph_from_arrays(arrays: dict[str, Any], options: DatasetOptions, path: Pat
     try:
         return _build(arrays, options)
     # Values of odd types and shapes are the file's mistake, not ours.
-    except (GraphError, DatasetError, ValueError, TypeError, IndexError) as error:
+    except (GraphError, DatasetError, ValueError, TypeError, IndexError, OverflowError, MemoryError) as error:
         raise DatasetError(f"{path.name}: {' '.join(str(error).split())}") from error
 
 
 def _build(arrays: dict[str, Any], options: DatasetOptions) -> tuple[Graph, tuple[str, ...]]:
-    for key in arrays:
-        if key not in KEYS:
-            raise DatasetError(f"key '{key}' is not known; allowed: {', '.join(KEYS)}{nearest(key, KEYS)}")
-        if key not in SCALARS:
-            arrays = arrays | {key: np.asarray(arrays[key])}
-            if arrays[key].dtype.kind not in "biuf":
-                raise DatasetError(f"{key} is of type {arrays[key].dtype}; it must hold numbers")
-    x, y, graph_ptr = arrays.get("x"), arrays.get("y"), arrays.get("graph_ptr")
+    notes: list[str] = []
+    arrays = {key: _value(key, value) for key, value in arrays.items()}
+    for key in ("x", "edge_attr"):
+        if key in arrays:
+            arrays[key] = _quantities(key, arrays[key], notes)
     edges, nodes = _edge_rows(arrays)
     if nodes is None:
         nodes = int(edges.max(initial=-1)) + 1
-        if nodes > 100 * edges.size + 1_000_000:
-            raise DatasetError(
-                f"node ids reach {nodes - 1:,} with only {len(edges):,} edges: names rather than numbers "
-                "from 0; list the nodes in a node table, or number them and give x or num_nodes"
-            )
-    graphs = None if graph_ptr is None else len(graph_ptr) - 1
+    fields: dict[str, Any] = {key: arrays.get(key) for key in ("x", "edge_attr", "graph_ptr", "x_names", "edge_names")}
+    fields["directed"] = options.directed or bool(arrays.get("directed", False))
     wish = read_wish(options, arrays)
     if wish.level == "link" and "pairs" not in arrays:
-        return _draw_links(edges, nodes, arrays, options, wish)
-    task = None
-    if y is not None:
-        task = choose_task(y, nodes, graphs, pairs="pairs" in arrays, wish=wish)
-    elif wish:
-        raise DatasetError("a task is given but there are no labels; add them (y), or leave the task out")
-    graph = Graph.from_edges(
-        edges,
-        nodes,
-        edge_attr=arrays.get("edge_attr"),
-        directed=options.directed or bool(arrays.get("directed", False)),
-        x=x,
-        y=y,
-        graph_ptr=graph_ptr,
-        pairs=arrays.get("pairs"),
-        splits=_read_splits(arrays),
-        task=task,
-    )
-    notices = []
+        return _draw_links(Graph.from_edges(edges, nodes, **fields), arrays, options, wish)
+    task, y = _choose_task(arrays, nodes, wish, notes)
+    splits, pairs = read_splits(arrays), arrays.get("pairs")
+    graph = Graph.from_edges(edges, nodes, y=y, pairs=pairs, splits=splits, task=task, **fields)
+    graph = _add_ids(graph, arrays)
     report = graph.report
     if report is not None and (report.self_loops_dropped or report.duplicates_dropped):
-        notices.append(str(report))
-    if task is not None and graph.splits is None:
-        graph = graph.replace(splits=_draw_split(graph, options.seed))
-        notices.append(f"no split given: drew a random 60/20/20 split with seed {options.seed}")
-    return graph, tuple(notices)
+        notes.append(str(report))
+    if task is not None:
+        graph, drawn = complete_splits(graph, arrays.get("time"), options.seed)
+        notes += drawn
+    return graph, tuple(notes)
+
+
+def _value(key: str, value: Any) -> Any:
+    """An array, a scalar, or texts, checked for what the key may hold."""
+    if key not in KEYS:
+        raise DatasetError(f"key '{key}' is not known; allowed: {', '.join(KEYS)}{nearest(key, KEYS)}")
+    if key in SCALARS:
+        return value
+    if key in TEXTS:
+        return value if hasattr(value, "to_pylist") else tuple(str(item) for item in np.asarray(value).tolist())
+    value = np.asarray(value)
+    allowed = "biufU" if key == "y" else "biuf"
+    if value.dtype.kind not in allowed:
+        raise DatasetError(f"{key} is of type {value.dtype}; it must hold numbers")
+    return value
+
+
+def _quantities(key: str, value: Array, notes: list[str]) -> Array:
+    """Whole numbers too large or negative to be categories, as numbers."""
+    if value.dtype.kind not in "iu" or value.size == 0:
+        return value
+    low, high = int(value.min()), int(value.max())
+    if low >= 0 and high < max(MOST_CATEGORIES, len(value)):
+        return value
+    notes.append(f"{key} holds whole numbers from {low:,} to {high:,}: read as numbers, not as categories")
+    return value.astype(np.float32)
+
+
+def _choose_task(arrays: dict[str, Any], nodes: int, wish: Wish, notes: list[str]) -> tuple[Task | None, Array | None]:
+    """The task and the labels as `Graph` has them; none where there are no labels."""
+    if "y" in arrays:
+        labels = read_labels(arrays["y"], wish.kind, wish.classes, pairs="pairs" in arrays)
+        if labels is None:
+            notes.append("all labels are empty: read as data without labels")
+            return None, None
+        notes += labels.notes
+        graphs = None if arrays.get("graph_ptr") is None else len(arrays["graph_ptr"]) - 1
+        level = choose_level(len(labels.y), nodes, graphs, pairs="pairs" in arrays, wish=wish)
+        names = labels.names or arrays.get("class_names")
+        options: dict[str, Any] = {"class_weighted": wish.class_weighted, "class_names": names}
+        return Task.of(level, labels.kind, labels.classes, wish.metric, **options), labels.y  # type: ignore[arg-type]
+    if wish:
+        raise DatasetError("a task is given but there are no labels; add them (y), or leave the task out")
+    return None, None
+
+
+def _add_ids(graph: Graph, arrays: dict[str, Any]) -> Graph:
+    """The graph with the user's ids, unless they are the numbers that nodes have anyway."""
+    for key, count, role in (("node_ids", graph.num_nodes, "nodes"), ("graph_ids", graph.num_graphs, "graphs")):
+        ids = arrays.get(key)
+        if ids is None:
+            continue
+        ids = ids.to_pylist() if hasattr(ids, "to_pylist") else ids
+        if len(ids) != count:
+            raise DatasetError(f"{len(ids):,} {key} for {count:,} {role}; give one each")
+        if any(text != str(number) for number, text in enumerate(ids)):
+            graph = graph.with_ids(**{role: Texts.of(ids)})
+    return graph
 
 
 def _draw_links(
-    edges: Array, nodes: int, arrays: dict[str, Any], options: DatasetOptions, wish: Wish
+    graph: Graph, arrays: dict[str, Any], options: DatasetOptions, wish: Wish
 ) -> tuple[Graph, tuple[str, ...]]:
     """A link task asked of a file without pairs: its own edges are held out."""
     from gmn_prep.datasets.links import hold_out_links
 
     if wish.kind not in (None, "binary"):
         raise DatasetError(f"a link task on held-out edges is binary, not {wish.kind}; or give pairs and their labels")
-    graph = Graph.from_edges(
-        edges,
-        nodes,
-        edge_attr=arrays.get("edge_attr"),
-        directed=options.directed or bool(arrays.get("directed", False)),
-        x=arrays.get("x"),
-        graph_ptr=arrays.get("graph_ptr"),
-    )
-    return hold_out_links(graph, options.seed, link_metric(options))
+    return hold_out_links(_add_ids(graph, arrays), options.seed, link_metric(options))
 
 
 def _edge_rows(arrays: dict[str, Any]) -> tuple[Array, int | None]:
@@ -116,29 +148,3 @@ def _edge_rows(arrays: dict[str, Any]) -> tuple[Array, int | None]:
     if edges.ndim != 2 or edges.shape[wanted.index(2)] != 2:
         raise DatasetError(f"{forms[0]} has shape {edges.shape}; it must be ({wanted[0]}, {wanted[1]})")
     return edges.T if forms[0] == "edge_index" else edges, nodes
-
-
-def _read_splits(arrays: dict[str, Any]) -> Array | None:
-    """(splits, items) codes from `splits`, or from masks of shape (items,) or (items, splits)."""
-    masks = {key: np.atleast_2d(np.asarray(arrays[key]).T) for key in MASKS if key in arrays}
-    if "splits" in arrays or not masks:
-        if masks:
-            raise DatasetError(f"found splits and {', '.join(masks)}; give one or the other")
-        return arrays.get("splits")
-    shapes = {mask.shape for mask in masks.values()}
-    if len(shapes) > 1 or any(mask.dtype != np.bool_ for mask in masks.values()):
-        raise DatasetError("masks must be boolean and of one shape: (items,) or (items, splits)")
-    splits = np.zeros(shapes.pop(), dtype=np.uint8)
-    for key, mask in masks.items():
-        if np.any(splits[mask]):
-            raise DatasetError(f"{key} overlaps another mask; an item is in one part of a split only")
-        splits[mask] = MASKS[key]
-    return splits
-
-
-def _draw_split(graph: Graph, seed: int) -> Array:
-    """A random split of the items whose label is known."""
-    y = graph.y
-    assert y is not None
-    known = ~np.isnan(y).all(axis=1) if y.dtype.kind == "f" else y >= 0
-    return draw_splits(graph.num_items, SHARES, seed, strata=np.where(known, 0, -1))

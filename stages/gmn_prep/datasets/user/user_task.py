@@ -3,12 +3,9 @@
 from dataclasses import dataclass
 from typing import Any, get_args
 
-import numpy as np
-
 from gmn_pipeline.errors import DatasetError, nearest
 from gmn_pipeline.metrics import Kind
-from gmn_pipeline.task import Level, Task
-from gmn_pipeline.types import Array
+from gmn_pipeline.task import Level
 from gmn_prep.datasets.entry import DatasetOptions
 
 
@@ -39,27 +36,11 @@ def read_wish(options: DatasetOptions, file: dict[str, Any]) -> Wish:
     )
 
 
-def choose_task(y: Array, nodes: int, graphs: int | None, *, pairs: bool, wish: Wish) -> Task:
-    """The task for labels `y`.
-
-    graphs: how many, None for one graph. Unless said otherwise: whole numbers are classes, fractions a
-    regression, several columns of whole numbers labels of their own; labels of pairs are a binary link task,
-    and one label per graph is a graph task.
-    """
-    level = wish.level
-    if level is None:
-        level = "link" if pairs else "graph" if graphs is not None and len(y) == graphs != nodes else "node"
-    columns = 1 if y.ndim == 1 else y.shape[1]
-    kind = wish.kind
-    if kind is None:
-        whole = "binary" if level == "link" else "multiclass" if columns == 1 else "multilabel"
-        kind = "regression" if y.dtype.kind == "f" else whole
-    classes = wish.classes
-    if classes is None:
-        largest = np.nanmax(y, initial=1) if kind == "multiclass" else 1
-        classes = {"multiclass": int(largest) + 1, "binary": 2}.get(kind, columns)
-    options: dict[str, Any] = {"class_weighted": wish.class_weighted}
-    return Task.of(level, kind, classes, wish.metric, **options)  # type: ignore[arg-type]
+def choose_level(items: int, nodes: int, graphs: int | None, *, pairs: bool, wish: Wish) -> str:
+    """What carries a label: as said, else pairs where there are some, graphs where labels are as many, or nodes."""
+    if wish.level is not None:
+        return wish.level
+    return "link" if pairs else "graph" if graphs is not None and items == graphs != nodes else "node"
 
 
 def parse_task(task: str | None) -> tuple[str | None, str | None]:
