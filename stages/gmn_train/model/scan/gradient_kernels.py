@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from gmn_train.model.scan.kernels import CHUNK, GROUP, LN2, row_index, step_sizes
+from gmn_train.model.scan.kernels import CHUNK, GROUP, LN2, first_output, row_index, step_sizes
 from gmn_train.model.tiles.rooms import clear_room, room
 from gmn_train.model.tiles.vector_math import exp2, sigmoid
 from gmn_train.model.tiles.vectors import (
@@ -108,15 +108,15 @@ def _gate_gradient(grad, y, z):
 
 @njit(nogil=True)
 def gate_gradients(
-    z, z_col, gated, lo, hi, reverse, first, steps, ch_lo, ch_hi, first_y, tape, grad_out, out_col, grad_z, grad_z_col,
+    z, z_col, gated, lo, hi, reverse, first, steps, ch_lo, ch_hi, end, tape, grad_out, out_col, grad_z, grad_z_col,
     want_out, out, y_col,
 ):  # fmt: skip
     """Fill tape.grad_ys, the gradient of z, and the gated output again where `want_out`."""
     for i in range(steps):
-        t = row_index(lo, hi, first + i, reverse)
+        t = row_index(lo, hi, first + i, reverse) if end < 0 else end
         for c in range(ch_lo, ch_hi, LANES):
             place = i * GROUP + c - ch_lo
-            if first + i < first_y:
+            if first + i < first_output(lo, hi, end):
                 store(tape.grad_ys, place, spread(tape.ys.dtype.type(0)))
                 continue
             grad = load(grad_out, t * grad_out.shape[1] + out_col + c)
@@ -188,13 +188,13 @@ def input_gradients(
 
 @njit(nogil=True)
 def sequence_gradients(
-    u, u_col, dt, dt_col, A2, BC, D, bias, z, z_col, positive, gated, lo, hi, reverse, ch_lo, ch_hi, first_y,
+    u, u_col, dt, dt_col, A2, BC, D, bias, z, z_col, positive, gated, lo, hi, reverse, ch_lo, ch_hi, end,
     k, kept, tape, want_out, out, y_col, grad_out, out_col, grad_u, grad_dt, grad_BC, add, grad_z, grad_z_col, sums,
 ):  # fmt: skip
     """Gradients of rows [lo, hi) and at most GROUP channels [ch_lo, ch_hi); chunk states from k of `kept` on.
 
-    grad_u, grad_dt and grad_z are set; grad_BC (flat) is set, or added to with `add`; `sums` are added to. Steps before
-    first_y have no gradient of their own. want_out: also write the forward pass's result again.
+    grad_u, grad_dt and grad_z are set; grad_BC (flat) is set, or added to with `add`; `sums` are added to. end: as in
+    `sequence_outputs`, the row of z, grad_out, grad_z and out. want_out: also write the forward pass's result again.
     """
     states, channels = A2.shape[1], D.size
     zero = spread(u.dtype.type(0))
@@ -212,7 +212,7 @@ def sequence_gradients(
         step_sizes(dt, dt_col, bias, positive, lo, hi, reverse, first, steps, ch_lo, ch_hi, tape.deltas)
         record(u, u_col, A2, BC, D, lo, hi, reverse, first, steps, ch_lo, ch_hi, tape)
         gate_gradients(
-            z, z_col, gated, lo, hi, reverse, first, steps, ch_lo, ch_hi, first_y, tape, grad_out, out_col,
+            z, z_col, gated, lo, hi, reverse, first, steps, ch_lo, ch_hi, end, tape, grad_out, out_col,
             grad_z, grad_z_col, want_out, out, y_col,
         )  # fmt: skip
         for i in range(steps - 1, -1, -1):
@@ -268,11 +268,11 @@ def scan_gradients(
     grad_D[ch_lo:ch_hi] = 0
     grad_bias[ch_lo:ch_hi] = 0
     for at in range(ch_lo, ch_hi, GROUP):
-        end = min(at + GROUP, ch_hi)
+        to = min(at + GROUP, ch_hi)
         for s in range(seq_lo, seq_hi):
             sequence_gradients(
-                u, 0, dt, 0, A2, BC, D, bias, z, 0, positive, gated, ptr[s], ptr[s + 1], reverse, at, end, 0,
+                u, 0, dt, 0, A2, BC, D, bias, z, 0, positive, gated, ptr[s], ptr[s + 1], reverse, at, to, -1,
                 kept_ptr[s], kept, tape, False, grad_z, 0, grad_out, 0, grad_u, grad_dt, flat_BC, at > ch_lo,
                 grad_z, 0, sums,
             )  # fmt: skip
-        flush_sums(sums, at, end)
+        flush_sums(sums, at, to)

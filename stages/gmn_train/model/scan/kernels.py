@@ -36,6 +36,12 @@ def row_index(lo, hi, i, reverse):
     return hi - 1 - i if reverse else lo + i
 
 
+@njit(inline="always")
+def first_output(lo, hi, end):
+    """The first step whose output is wanted."""
+    return 0 if end < 0 else hi - lo - 1
+
+
 @njit(nogil=True)
 def step_sizes(dt, dt_col, bias, positive, lo, hi, reverse, first, steps, ch_lo, ch_hi, deltas):
     """Δ of `steps` steps from step `first` on into deltas (CHUNK, GROUP)."""
@@ -81,10 +87,10 @@ def advance(u, u_col, A2, BC, D, lo, hi, reverse, first, steps, ch_lo, ch_hi, fi
 
 
 @njit(nogil=True)
-def write_outputs(z, z_col, gated, lo, hi, reverse, first, steps, ch_lo, ch_hi, first_y, ys, out, out_col):
+def write_outputs(z, z_col, gated, lo, hi, reverse, first, steps, ch_lo, ch_hi, end, ys, out, out_col):
     """Gate ys and write it to `out`."""
-    for i in range(max(first_y - first, 0), steps):
-        t = row_index(lo, hi, first + i, reverse)
+    for i in range(max(first_output(lo, hi, end) - first, 0), steps):
+        t = row_index(lo, hi, first + i, reverse) if end < 0 else end
         if ch_hi - ch_lo == GROUP:
             value = load_quad(ys, i * GROUP)
             if gated:
@@ -102,28 +108,29 @@ def write_outputs(z, z_col, gated, lo, hi, reverse, first, steps, ch_lo, ch_hi, 
 
 @njit(nogil=True)
 def sequence_outputs(
-    u, u_col, dt, dt_col, A2, BC, D, bias, z, z_col, positive, gated, lo, hi, reverse, ch_lo, ch_hi, first_y,
+    u, u_col, dt, dt_col, A2, BC, D, bias, z, z_col, positive, gated, lo, hi, reverse, ch_lo, ch_hi, end,
     keep, k, kept, h, deltas, ys, out, out_col,
 ):  # fmt: skip
-    """Scan rows [lo, hi), channels [ch_lo, ch_hi). `first_y`: the first step whose output is wanted.
+    """Scan rows [lo, hi), channels [ch_lo, ch_hi).
 
+    end: -1, or the row of `z` and `out` that stands for the last step, the only one whose output is then wanted.
     kept (chunks, blocks, states, LANES) receives the state before every CHUNK-th step from k on, where `keep`.
     h, deltas and ys are rooms.
     """
     states, channels = A2.shape[1], D.size
     zero = spread(u.dtype.type(0))
     for at in range(ch_lo, ch_hi, GROUP):
-        end = min(at + GROUP, ch_hi)
-        for g in range(0, (end - at) * states, LANES):
+        to = min(at + GROUP, ch_hi)
+        for g in range(0, (to - at) * states, LANES):
             store(h, g, zero)
         for first in range(0, hi - lo, CHUNK):
             if keep and first > 0:
-                for g in range(0, (end - at) * states, LANES):
+                for g in range(0, (to - at) * states, LANES):
                     store(kept, ((k + first // CHUNK - 1) * channels + at) * states + g, load(h, g))
             steps = min(CHUNK, hi - lo - first)
-            step_sizes(dt, dt_col, bias, positive, lo, hi, reverse, first, steps, at, end, deltas)
-            advance(u, u_col, A2, BC, D, lo, hi, reverse, first, steps, at, end, first_y, deltas, h, ys)
-            write_outputs(z, z_col, gated, lo, hi, reverse, first, steps, at, end, first_y, ys, out, out_col)
+            step_sizes(dt, dt_col, bias, positive, lo, hi, reverse, first, steps, at, to, deltas)
+            advance(u, u_col, A2, BC, D, lo, hi, reverse, first, steps, at, to, first_output(lo, hi, end), deltas, h, ys)
+            write_outputs(z, z_col, gated, lo, hi, reverse, first, steps, at, to, end, ys, out, out_col)
 
 
 @njit(cache=True, nogil=True)
@@ -139,6 +146,6 @@ def scan_outputs(
     h, deltas, ys = room(A2.shape[1] * GROUP, u), room(CHUNK * GROUP, u), room(CHUNK * GROUP, u)
     for s in range(seq_lo, seq_hi):
         sequence_outputs(
-            u, 0, dt, 0, A2, BC, D, bias, z, 0, positive, gated, ptr[s], ptr[s + 1], reverse, ch_lo, ch_hi, 0,
+            u, 0, dt, 0, A2, BC, D, bias, z, 0, positive, gated, ptr[s], ptr[s + 1], reverse, ch_lo, ch_hi, -1,
             keep, kept_ptr[s], kept, h, deltas, ys, out, 0,
         )  # fmt: skip
