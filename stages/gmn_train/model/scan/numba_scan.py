@@ -19,8 +19,9 @@ from gmn_pipeline.errors import ModelError
 from gmn_pipeline.types import IntArray
 from gmn_train.machine.threads import run_tasks
 from gmn_train.model.scan.gradient_kernels import scan_gradients
-from gmn_train.model.scan.kernels import CHUNK, LN2, scan_outputs
+from gmn_train.model.scan.kernels import CHUNK, scan_outputs
 from gmn_train.model.scan.plan import Task, plan_tasks
+from gmn_train.model.tiles.packing import pack_decays, unpack_decays
 from gmn_train.model.tiles.vectors import LANES
 
 
@@ -200,18 +201,6 @@ def pad_states(BC: Tensor, states: int) -> Tensor:
     if states % 4 == 0:
         return BC.contiguous()
     return pad(BC.reshape(len(BC), 2, states), (0, -states % 4)).flatten(1)
-
-
-def pack_decays(A: Tensor) -> Tensor:
-    """A (channels, states) times log2 e as (blocks, states, LANES), padded by zeros."""
-    channels, states = A.shape
-    padded = pad(A / LN2, (0, -states % 4, 0, -channels % LANES))
-    return padded.view(-1, LANES, padded.shape[1]).transpose(1, 2).contiguous()
-
-
-def unpack_decays(packed: Tensor, channels: int, states: int) -> Tensor:
-    """(channels, states) of (blocks, states, LANES)."""
-    return packed.transpose(1, 2).reshape(-1, packed.shape[1])[:channels, :states]
 
 
 def chunk_pointers(seq_ptr: IntArray) -> IntArray:

@@ -45,7 +45,7 @@ def _exp2_single(x):
     return scale_by_power(p, rounded)
 
 
-@njit(inline="always")
+@njit
 def _exp2_double(x):
     x = smaller(larger(x, fill(x, -1022.0)), fill(x, 1024.0))
     rounded = x + fill(x, 6755399441055744.0)  # 1.5 * 2**52
@@ -61,7 +61,7 @@ def _sigmoid_single(x):
     return fill(x, 1.0) / (fill(x, 1.0) + _exp2_single(fill(x, -_LOG2E) * x))
 
 
-@njit(inline="always")
+@njit
 def _sigmoid_double(x):
     return fill(x, 1.0) / (fill(x, 1.0) + _exp2_double(fill(x, -_LOG2E) * x))
 
@@ -74,7 +74,7 @@ def _softplus_single(x):
     return larger(x, fill(x, 0.0)) + e * (p * e + fill(x, 1.0))
 
 
-@njit(inline="always")
+@njit
 def _softplus_double(x):
     e = _exp2_double(fill(x, _LOG2E) * smaller(x, fill(x, 0.0) - x))
     s = e / (fill(x, 2.0) + e)
