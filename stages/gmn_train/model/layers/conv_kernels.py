@@ -15,6 +15,7 @@ import numpy as np
 from numba import njit
 
 from gmn_train.model.scan.kernels import row_index
+from gmn_train.model.tiles.inner import inner
 from gmn_train.model.tiles.rooms import clear_room
 from gmn_train.model.tiles.vector_math import sigmoid
 from gmn_train.model.tiles.vectors import LANES, QUAD, fill, load, load_quad, store
@@ -30,7 +31,7 @@ class ConvSums(NamedTuple):
     total: np.ndarray  # (taps + 1, channels)
 
 
-@njit(nogil=True)
+@inner
 def make_conv_sums(like, total):
     return ConvSums(clear_room(total.size, like).reshape(total.shape), np.zeros(1, np.int64), total)
 
@@ -47,13 +48,13 @@ def _loops(load):
             p = p + load(weight, (taps - 1 - back) * channels + c) * load(x, row * x.shape[1] + x_col + c)
         return p
 
-    @njit(nogil=True)
+    @inner
     def outputs(x, x_col, weight, bias, lo, hi, reverse, c, out):
         for i in range(hi - lo):
             p = convolved(x, x_col, weight, bias, lo, hi, i, reverse, c)
             store(out, row_index(lo, hi, i, reverse) * out.shape[1] + c, p * sigmoid(p))
 
-    @njit(nogil=True)
+    @inner
     def gradients(x, x_col, weight, bias, lo, hi, reverse, c, grad_out, grad_x, grad_col, recent):
         taps, channels = weight.shape
         for i in range(hi - lo):
@@ -78,7 +79,7 @@ _vector_outputs, _vector_gradients = _loops(load)
 _quad_outputs, _quad_gradients = _loops(load_quad)
 
 
-@njit(nogil=True)
+@inner
 def sequence_conv(x, x_col, weight, bias, lo, hi, reverse, ch_lo, ch_hi, out):
     """One sequence's rows [lo, hi); weight is (taps, channels)."""
     quads = ch_lo + (ch_hi - ch_lo) // QUAD * QUAD
@@ -88,7 +89,7 @@ def sequence_conv(x, x_col, weight, bias, lo, hi, reverse, ch_lo, ch_hi, out):
         _vector_outputs(x, x_col, weight, bias, lo, hi, reverse, c, out)
 
 
-@njit(nogil=True)
+@inner
 def sequence_conv_gradients(
     x, x_col, weight, bias, lo, hi, reverse, ch_lo, ch_hi, grad_out, grad_x, grad_col, sums
 ):
@@ -103,7 +104,7 @@ def sequence_conv_gradients(
         flush_conv(sums, ch_lo, ch_hi)
 
 
-@njit(nogil=True)
+@inner
 def flush_conv(sums, ch_lo, ch_hi):
     for k in range(sums.total.shape[0]):
         for c in range(ch_lo, ch_hi):

@@ -15,6 +15,7 @@ import numpy as np
 from numba import njit
 
 from gmn_train.model.scan.kernels import CHUNK, GROUP, LN2, first_output, row_index, step_sizes
+from gmn_train.model.tiles.inner import inner
 from gmn_train.model.tiles.rooms import clear_room, room
 from gmn_train.model.tiles.vector_math import exp2, sigmoid
 from gmn_train.model.tiles.vectors import (
@@ -47,7 +48,7 @@ class Tape(NamedTuple):
     eight: np.ndarray  # (8,)
 
 
-@njit(nogil=True)
+@inner
 def make_tape(states, like):
     return Tape(
         room(CHUNK * states * GROUP, like),
@@ -74,7 +75,7 @@ class Sums(NamedTuple):
     bias: np.ndarray
 
 
-@njit(nogil=True)
+@inner
 def record(u, u_col, A2, BC, D, lo, hi, reverse, first, steps, ch_lo, ch_hi, tape):
     """Fill the tape of `steps` steps from step `first` on, from the state in tape.states[0], and tape.ys."""
     states = A2.shape[1]
@@ -106,7 +107,7 @@ def _gate_gradient(grad, y, z):
     return grad * gate, grad * y * (opened * (one + z * (one - opened))), y * gate
 
 
-@njit(nogil=True)
+@inner
 def gate_gradients(
     z, z_col, gated, lo, hi, reverse, first, steps, ch_lo, ch_hi, end, tape, grad_out, out_col, grad_z, grad_z_col,
     want_out, out, y_col,
@@ -128,7 +129,7 @@ def gate_gradients(
             store(tape.grad_ys, place, grad)
 
 
-@njit(nogil=True)
+@inner
 def retreat(u, u_col, A2, BC, t, i, ch_lo, ch_hi, tape, recent_A, grad_BC, add):
     """Step i back, of row t: tape.to_x, tape.to_delta, tape.carried, and sums for A, B and C."""
     states = A2.shape[1]
@@ -167,7 +168,7 @@ def retreat(u, u_col, A2, BC, t, i, ch_lo, ch_hi, tape, recent_A, grad_BC, add):
             store_totals(grad_BC, at + states + n, through_C)
 
 
-@njit(nogil=True)
+@inner
 def input_gradients(
     u, u_col, dt, dt_col, D, bias, positive, lo, hi, reverse, first, steps, ch_lo, ch_hi, tape, sums, grad_u, grad_dt
 ):
@@ -186,7 +187,7 @@ def input_gradients(
             store(sums.recent_D, c, load(sums.recent_D, c) + dy * u_t)
 
 
-@njit(nogil=True)
+@inner
 def sequence_gradients(
     u, u_col, dt, dt_col, A2, BC, D, bias, z, z_col, positive, gated, lo, hi, reverse, ch_lo, ch_hi, end,
     k, kept, tape, want_out, out, y_col, grad_out, out_col, grad_u, grad_dt, grad_BC, add, grad_z, grad_z_col, sums,
@@ -227,7 +228,7 @@ def sequence_gradients(
             flush_sums(sums, ch_lo, ch_hi)
 
 
-@njit(nogil=True)
+@inner
 def flush_sums(sums, ch_lo, ch_hi):
     """Move sums over time into their float64 totals."""
     for c in range(ch_lo // LANES, ch_hi // LANES):
@@ -243,7 +244,7 @@ def flush_sums(sums, ch_lo, ch_hi):
     sums.pending[0] = 0
 
 
-@njit(nogil=True)
+@inner
 def make_sums(A2, like, grad_A, grad_D, grad_bias):
     """Sums from zero, with the given float64 totals."""
     recent_A = clear_room(A2.size, like).reshape(A2.shape)

@@ -22,6 +22,7 @@ chain of one exponential, and with loops over 64 channels left to the compiler.
 
 from numba import njit
 
+from gmn_train.model.tiles.inner import inner
 from gmn_train.model.tiles.rooms import room
 from gmn_train.model.tiles.vector_math import exp2, sigmoid, softplus
 from gmn_train.model.tiles.vectors import LANES, fill, four_times, load, load_four, load_quad, spread, store, sum_of_four
@@ -42,7 +43,7 @@ def first_output(lo, hi, end):
     return 0 if end < 0 else hi - lo - 1
 
 
-@njit(nogil=True)
+@inner
 def step_sizes(dt, dt_col, bias, positive, lo, hi, reverse, first, steps, ch_lo, ch_hi, deltas):
     """Δ of `steps` steps from step `first` on into deltas (CHUNK, GROUP)."""
     for i in range(steps):
@@ -60,7 +61,7 @@ def step_sizes(dt, dt_col, bias, positive, lo, hi, reverse, first, steps, ch_lo,
                 store(deltas, i * GROUP + c - ch_lo, one)
 
 
-@njit(nogil=True)
+@inner
 def advance(u, u_col, A2, BC, D, lo, hi, reverse, first, steps, ch_lo, ch_hi, first_y, deltas, h, ys):
     """Take h (blocks, states, LANES) `steps` steps further; outputs of steps from first_y on into ys (CHUNK, GROUP)."""
     states = A2.shape[1]
@@ -86,7 +87,7 @@ def advance(u, u_col, A2, BC, D, lo, hi, reverse, first, steps, ch_lo, ch_hi, fi
             store(ys, place, skip * u_t + sum_of_four(total))
 
 
-@njit(nogil=True)
+@inner
 def write_outputs(z, z_col, gated, lo, hi, reverse, first, steps, ch_lo, ch_hi, end, ys, out, out_col):
     """Gate ys and write it to `out`."""
     for i in range(max(first_output(lo, hi, end) - first, 0), steps):
@@ -106,7 +107,7 @@ def write_outputs(z, z_col, gated, lo, hi, reverse, first, steps, ch_lo, ch_hi, 
                 store(out, t * out.shape[1] + out_col + c, one)
 
 
-@njit(nogil=True)
+@inner
 def sequence_outputs(
     u, u_col, dt, dt_col, A2, BC, D, bias, z, z_col, positive, gated, lo, hi, reverse, ch_lo, ch_hi, end,
     keep, k, kept, h, deltas, ys, out, out_col,

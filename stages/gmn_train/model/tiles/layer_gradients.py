@@ -14,6 +14,7 @@ from numba import njit
 from gmn_train.model.layers.conv_kernels import flush_conv, make_conv_sums, sequence_conv_gradients
 from gmn_train.model.scan.gradient_kernels import flush_sums, make_sums, make_tape, sequence_gradients
 from gmn_train.model.scan.kernels import CHUNK, GROUP
+from gmn_train.model.tiles.inner import inner
 from gmn_train.model.tiles.layer_kernels import (
     local_borders,
     make_rooms,
@@ -54,7 +55,7 @@ class GradRooms(NamedTuple):
     last: np.ndarray  # (m, dp)
 
 
-@njit(nogil=True)
+@inner
 def make_grad_rooms(rows, w):
     like = w.inputs
     (dp, G), (k, E, Q), P = w.inputs.shape, w.states.shape, w.up_T.shape[2]
@@ -72,7 +73,7 @@ def make_grad_rooms(rows, w):
     )
 
 
-@njit(nogil=True)
+@inner
 def direction_gradients(
     source, gates, grad_source, grad_gates, ptr, seq_lo, seq_hi, ends, direction, w, r, g, tape, sums, conv_sums, acc
 ):
@@ -112,7 +113,7 @@ def direction_gradients(
         )  # fmt: skip
 
 
-@njit(nogil=True)
+@inner
 def tile_gradients(x, eps, ptr, seq_lo, seq_hi, ends, residual, w, r, g, tape, sums, conv_sums, acc, grad_out, grad_x):
     """Gradients of one tile; `sums`, `conv_sums`: one of each per direction."""
     (dp, G), (k, E, Q), R, d = w.inputs.shape, w.states.shape, w.up.shape[1], x.shape[1]
@@ -129,16 +130,10 @@ def tile_gradients(x, eps, ptr, seq_lo, seq_hi, ends, residual, w, r, g, tape, s
         single = ends and direction == 1
         source, grad_source = (r.gates, g.gates) if single else (r.projected, g.projected)
         gates, grad_gates = (r.gates, g.gates) if ends else (r.projected, g.projected)
-        if direction == 0:
-            direction_gradients(
-                source, gates, grad_source, grad_gates, ptr, seq_lo, seq_hi, ends, 0, w, r, g, tape,
-                sums[0], conv_sums[0], acc,
-            )  # fmt: skip
-        else:
-            direction_gradients(
-                source, gates, grad_source, grad_gates, ptr, seq_lo, seq_hi, ends, 1, w, r, g, tape,
-                sums[1], conv_sums[1], acc,
-            )  # fmt: skip
+        direction_gradients(
+            source, gates, grad_source, grad_gates, ptr, seq_lo, seq_hi, ends, direction, w, r, g, tape,
+            sums[direction], conv_sums[direction], acc,
+        )  # fmt: skip
     multiply(acc, outputs_at, dp, k * E, dp, r.y, 0, 1, k * E, g.update, 0, dp, wanted, True)
     columns = E if ends else G
     multiply(g.normed, 0, dp, rows, dp, g.projected, 0, G, 1, w.inputs_T, 0, dp, columns, False)
@@ -147,7 +142,9 @@ def tile_gradients(x, eps, ptr, seq_lo, seq_hi, ends, residual, w, r, g, tape, s
         multiply(g.last, 0, dp, count, dp, g.gates, E, G, 1, w.inputs_T, E * dp, dp, G - E, False)
         multiply(acc, E, G, d, G - E, r.last, 0, 1, dp, g.gates, E, G, count, True)
         for s in range(seq_lo, seq_hi):
-            g.normed[ptr[s + 1] - 1 - begin] += g.last[s - seq_lo]
+            at = ptr[s + 1] - 1 - begin
+            for j in range(d):
+                g.normed[at, j] += g.last[s - seq_lo, j]
     for i in range(begin, begin + rows):
         for j in range(d):
             grad_x[i, j] = 0
@@ -159,7 +156,7 @@ def tile_gradients(x, eps, ptr, seq_lo, seq_hi, ends, residual, w, r, g, tape, s
     norm_gradients(x, begin, rows, w.norm, r.moments, g.normed, acc, outputs_at + k * E * dp, grad_x)
 
 
-@njit(nogil=True)
+@inner
 def flush_products(acc, total):
     for i in range(acc.size):
         total[i] += acc[i]
@@ -193,9 +190,5 @@ def layer_gradients(x, eps, ptr, seq_lo, seq_hi, tile_rows, ends, residual, w, g
             flush_products(acc, totals.products)
         first = last
     for direction in range(k):
-        if direction == 0:
-            flush_sums(sums[0], 0, w.D.shape[1])
-            flush_conv(conv_sums[0], 0, w.D.shape[1])
-        else:
-            flush_sums(sums[1], 0, w.D.shape[1])
-            flush_conv(conv_sums[1], 0, w.D.shape[1])
+        flush_sums(sums[direction], 0, w.D.shape[1])
+        flush_conv(conv_sums[direction], 0, w.D.shape[1])

@@ -17,6 +17,7 @@ from numba import njit
 
 from gmn_train.model.layers.conv_kernels import sequence_conv
 from gmn_train.model.scan.kernels import CHUNK, GROUP, sequence_outputs
+from gmn_train.model.tiles.inner import inner
 from gmn_train.model.tiles.norms import normalise_rows
 from gmn_train.model.tiles.products import multiply
 from gmn_train.model.tiles.rooms import clear_room, room
@@ -59,7 +60,7 @@ class Rooms(NamedTuple):
     kept: np.ndarray  # (chunks, blocks, N, LANES)
 
 
-@njit(nogil=True)
+@inner
 def make_rooms(rows, longest, w):
     like = w.inputs
     (dp, G), (k, E, Q), N = w.inputs.shape, w.states.shape, w.A2.shape[2]
@@ -89,7 +90,7 @@ def local_borders(ptr, s, seq_lo, single):
     return ptr[s] - ptr[seq_lo], ptr[s + 1] - ptr[seq_lo]
 
 
-@njit(nogil=True)
+@inner
 def project_tile(x, eps, ptr, seq_lo, seq_hi, ends, w, r):
     """Norm and input projections of sequences [seq_lo, seq_hi)."""
     rows, count = ptr[seq_hi] - ptr[seq_lo], seq_hi - seq_lo
@@ -100,11 +101,12 @@ def project_tile(x, eps, ptr, seq_lo, seq_hi, ends, w, r):
         return
     multiply(r.projected, 0, G, rows, E, r.normed, 0, dp, 1, w.inputs, 0, G, d, False)
     for s in range(seq_lo, seq_hi):
-        r.last[s - seq_lo] = r.normed[ptr[s + 1] - 1 - ptr[seq_lo]]
+        for j in range(d):
+            r.last[s - seq_lo, j] = r.normed[ptr[s + 1] - 1 - ptr[seq_lo], j]
     multiply(r.gates, E, G, count, G - E, r.last, 0, dp, 1, w.inputs, E, G, d, False)
 
 
-@njit(nogil=True)
+@inner
 def scan_inputs(source, ptr, seq_lo, seq_hi, single, direction, w, r):
     """u, B and C, and Δ before bias and softplus, of one direction; `source`: where its projections are."""
     rows = seq_hi - seq_lo if single else ptr[seq_hi] - ptr[seq_lo]
@@ -119,7 +121,7 @@ def scan_inputs(source, ptr, seq_lo, seq_hi, single, direction, w, r):
     multiply(r.dt, 0, E, rows, E, r.low, 2 * N, Q, 1, w.up, direction * R * E, E, R, False)
 
 
-@njit(nogil=True)
+@inner
 def scan_tile(source, gates, ptr, seq_lo, seq_hi, ends, single, keep, direction, w, r, s_lo, s_hi):
     """The gated scans of one direction of sequences [s_lo, s_hi) of the tile, into its columns of r.y."""
     E = w.states.shape[1]
@@ -133,7 +135,7 @@ def scan_tile(source, gates, ptr, seq_lo, seq_hi, ends, single, keep, direction,
         )  # fmt: skip
 
 
-@njit(nogil=True)
+@inner
 def next_tile(ptr, first, last, rows):
     """Where the tile that begins at sequence `first` ends: as many sequences as fit, at least one."""
     end = first + 1

@@ -3,12 +3,12 @@
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
 
 import numpy as np
-from numba import njit
 
+from gmn_train.model.tiles.inner import inner
 from gmn_train.model.tiles.vectors import LANES, load, spread, store, total
 
 
-@njit(nogil=True)
+@inner
 def normalise_rows(x, begin, rows, weight, eps, moments, out):
     """out[i] = norm of x[begin + i]; weight (2, d) is scale and shift; moments (rows, 2): mean, 1 / deviation.
 
@@ -43,7 +43,7 @@ def normalise_rows(x, begin, rows, weight, eps, moments, out):
             out[i, j] = (row[j] - mean) * scale * weight[0, j] + weight[1, j]
 
 
-@njit(nogil=True)
+@inner
 def norm_gradients(x, begin, rows, weight, moments, grad, sums, sums_at, out):
     """out[begin + i] += the gradient of x of grad (rows, padded d) at the norm; sums[sums_at:] += those of (2, d) weights."""
     d, step = x.shape[1], grad.shape[1]

@@ -7,15 +7,19 @@ stores and loads the sums at every k: a third of the speed). So the innermost bl
 LLVM, any processor's. Every sum runs over k in order, one fused multiply-add after the other, whatever the block it
 is in: results do not depend on how rows are cut into tiles, and sums over rows can go on from tile to tile.
 
-In cache on one core (AMD EPYC, AVX-512), (272, 64) x (64, 256): SPEED
+In cache on one core (AMD EPYC, AVX-512), (272, 64) x (64, 256): 107 GFLOP/s, torch (MKL) 98; the
+sums over rows, (64, 136) x (136, 256), 101 of 96. scipy's BLAS would come with its own threads, and torch.mm with 5 µs of
+Python and the GIL at every call, of which a tile makes forty.
 """
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
 
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+from gmn_train.model.tiles.inner import inner
 
 LANES = 16  # float32 of a 512-bit register
 ROWS = 6  # 6 x 4 sums, 4 vectors of b and one entry of a: 29 of 32 registers
@@ -99,7 +103,7 @@ _six_by_1, _six_by_2, _six_by_3, _six_by_4 = (_block(ROWS, v) for v in (1, 2, 3,
 _one_by_1, _one_by_2, _one_by_3, _one_by_4 = (_block(1, v) for v in (1, 2, 3, 4))
 
 
-@njit(cache=True, nogil=True)
+@inner
 def multiply(out, out_at, out_step, rows, columns, a, a_at, a_row, a_k, b, b_at, b_step, depth, add):
     """out (+)= a b: rows x columns sums over `depth`, of buffers that begin at *_at.
 

@@ -7,12 +7,13 @@ aligned ones 11.0. NumPy and Numba align to 16 bytes, torch to 64.
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
 
 import numpy as np
-from numba import njit
+
+from gmn_train.model.tiles.inner import inner
 
 LINE = 64
 
 
-@njit(nogil=True)
+@inner
 def room(size, like):
     """A flat array of `size` entries of like's type, not initialised."""
     found = np.empty(size + LINE, like.dtype)
@@ -20,9 +21,10 @@ def room(size, like):
     return found[skip : skip + size]
 
 
-@njit(nogil=True)
+@inner
 def clear_room(size, like):
     """The same, of zeros."""
     found = room(size, like)
-    found[:] = 0
+    for i in range(size):
+        found[i] = 0
     return found

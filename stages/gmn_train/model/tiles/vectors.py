@@ -15,7 +15,9 @@ import operator
 
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic, models, overload, register_model
+from numba.core.typing import signature as typing_signature
+from numba.core.typing.templates import AbstractTemplate, infer_global
+from numba.extending import intrinsic, lower_builtin, models, register_model
 
 LANES = 16
 QUAD = 4 * LANES
@@ -163,53 +165,24 @@ def spread(typingctx, number):
     return Vector(number, LANES)(number), build
 
 
-def _elementwise(make):
-    @intrinsic
-    def apply(typingctx, a, b):
-        def build(context, builder, signature, arguments):
-            return make(builder, *arguments)
+def _operator(public, make):
+    """`a op b` of vectors, lowered as it stands: an overload would be a function for the compiler to inline each time."""
 
-        return a(a, b), build
+    @infer_global(public)
+    class Operator(AbstractTemplate):
+        def generic(self, args, kws):  # noqa: ARG002
+            if len(args) == 2 and isinstance(args[0], Vector) and args[0] == args[1]:
+                return typing_signature(args[0], *args)
+            return None
 
-    return apply
-
-
-add = _elementwise(lambda builder, a, b: builder.fadd(a, b, flags=FAST))
-subtract = _elementwise(lambda builder, a, b: builder.fsub(a, b, flags=FAST))
-times = _elementwise(lambda builder, a, b: builder.fmul(a, b, flags=FAST))
-divide = _elementwise(lambda builder, a, b: builder.fdiv(a, b))
-larger = _elementwise(lambda builder, a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
-smaller = _elementwise(lambda builder, a, b: builder.select(builder.fcmp_ordered("<", a, b), a, b))
+    @lower_builtin(public, Vector, Vector)
+    def build(context, builder, signature, arguments):  # noqa: ARG001
+        return make(builder, *arguments)
 
 
-def _operator(public, apply):
-    def choose(a, b):
-        if isinstance(a, Vector) and a == b:
-            return lambda a, b: apply(a, b)
-        return None
-
-    overload(public)(choose)
-
-
-_operator(operator.add, add)
-_operator(operator.sub, subtract)
-_operator(operator.mul, times)
-_operator(operator.truediv, divide)
-
-
-@intrinsic
-def scale_by_power(typingctx, value, rounded):
-    """value * 2**k, where k is the integer in the low bits of `rounded`: see `vector_math`."""
-
-    def build(context, builder, signature, arguments):
-        kind = signature.args[0]
-        single = kind.dtype == types.float32
-        whole = ir.VectorType(ir.IntType(32 if single else 64), kind.lanes)
-        shift = ir.Constant(whole, [23 if single else 52] * kind.lanes)
-        bits = builder.shl(builder.bitcast(arguments[1], whole), shift)
-        return builder.bitcast(builder.add(builder.bitcast(arguments[0], whole), bits), arguments[0].type)
-
-    return value(value, rounded), build
+_operator(operator.add, lambda builder, a, b: builder.fadd(a, b, flags=FAST))
+_operator(operator.sub, lambda builder, a, b: builder.fsub(a, b, flags=FAST))
+_operator(operator.mul, lambda builder, a, b: builder.fmul(a, b, flags=FAST))
 
 
 @intrinsic
