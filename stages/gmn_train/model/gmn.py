@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from gmn_pipeline.errors import ModelError
 from gmn_train.data.inputs import InputFacts, ModelInputs
-from gmn_train.model.encoders import make_encoder
+from gmn_train.model.encoders import WITHOUT_EDGES, make_encoder
 from gmn_train.model.frame import GraphModel, ModelOutputs
 from gmn_train.model.layers.bimamba import BiMamba
 from gmn_train.model.layers.branches import make_branch
@@ -84,8 +84,10 @@ class GMN(GraphModel):
             ModelError: the inputs lack what the settings need, or were built for another model.
         """
         self._check(inputs)
-        raw, edge_states = self.embed(inputs)  # (U, d), (edge rows, d)
-        scanned_edges = None if edge_states is None else edge_states[: inputs.near.edge_index.shape[1]]  # (E, d)
+        raw, edges = self.embed(inputs)  # (U, d)
+        scanned_edges = None if edges is None else edges.first(inputs.near.edge_index.shape[1])
+        # (edge rows, d), for encoders that read them
+        edge_states = None if edges is None or self.config.encoder in WITHOUT_EDGES else edges.of_all()
         deltas: list[Tensor] = []
 
         def read_tokens(block: TokenBlock, h: Tensor) -> Tensor:

@@ -29,7 +29,7 @@ from gmn_train.model.encoders.local import LocalEncoder
 from gmn_train.model.encoders.mean import MeanEncoder
 from gmn_train.model.encoders.rwf import RandomWalkEncoder
 
-__all__ = ["ENCODERS", "TokenEncoder", "make_encoder", "token_parts"]
+__all__ = ["ENCODERS", "WITHOUT_EDGES", "TokenEncoder", "make_encoder", "token_parts"]
 
 
 class TokenEncoder(Protocol):
@@ -41,6 +41,9 @@ class TokenEncoder(Protocol):
 
     def __call__(self, chunk: TokenChunk, *prepared: Tensor) -> Tensor: ...
 
+
+WITHOUT_EDGES = ("mean", "local")
+"""Encoders that do not read edge features."""
 
 # By name: make(width, layers of message passing, window of rwf, whether there are edge features), and what it reads
 ENCODERS: dict[str, tuple[Callable[[int, int, int, bool], nn.Module], Sequence[Part]]] = {

@@ -16,6 +16,11 @@ from torch import Tensor, nn
 from gmn_pipeline.errors import ModelError, nearest
 from gmn_train.model.encoders.gatedgcn import gated_convolution, gated_messages
 from gmn_train.model.encoders.gine import gine_convolution, gine_messages
+from gmn_train.model.layers.edge_order import EdgeOrder, order_edges
+from gmn_train.model.layers.edge_states import EdgeStates
+from gmn_train.model.layers.gated import gated_outputs
+from gmn_train.model.layers.gine_sums import gine_outputs
+from gmn_train.model.scan.checks import has_kernels
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,11 @@ class Neighbourhood:
     """S: rows of node states they connect."""
     symmetric: bool
     """Whether every edge has its reverse."""
+
+    @cached_property
+    def edge_order(self) -> EdgeOrder:
+        """The edges by target and by source, for the kernels."""
+        return order_edges(self.edge_index, self.rows)
 
     @cached_property
     def gcn_matrix(self) -> tuple[Tensor, Tensor]:
@@ -73,7 +83,7 @@ class GcnBranch(nn.Module):
         super().__init__()
         self.project = nn.Linear(width, width)
 
-    def forward(self, h: Tensor, near: Neighbourhood, edge_states: Tensor | None) -> Tensor:  # noqa: ARG002
+    def forward(self, h: Tensor, near: Neighbourhood, edge_states: EdgeStates | None) -> Tensor:  # noqa: ARG002
         matrix, transpose = near.gcn_matrix
         if h.dtype != matrix.dtype:
             matrix, transpose = matrix.to(h.dtype), transpose.to(h.dtype)
@@ -81,21 +91,36 @@ class GcnBranch(nn.Module):
         return self.project(summed)  # type: ignore[no-any-return]
 
 
-class PygBranch(nn.Module):
-    """One of PyG's convolutions, with edge features (E, d) where there are any."""
+class GatedBranch(nn.Module):
+    """GatedGCN with the parameters of PyG's layer; by kernels on the CPU, by PyG elsewhere."""
 
-    def __init__(self, convolution: nn.Module, convolve: Callable[..., Tensor]) -> None:
+    def __init__(self, width: int, edge_features: bool) -> None:
         super().__init__()
-        self.convolution, self._convolve = convolution, convolve
+        self.convolution = gated_convolution(width, edge_features)
 
-    def forward(self, h: Tensor, near: Neighbourhood, edge_states: Tensor | None) -> Tensor:
-        return self._convolve(self.convolution, h, near.edge_index, edge_states)
+    def forward(self, h: Tensor, near: Neighbourhood, edge_states: EdgeStates | None) -> Tensor:
+        if has_kernels(h):
+            return gated_outputs(self.convolution, h, near.edge_order, edge_states)
+        return gated_messages(self.convolution, h, near.edge_index, None if edge_states is None else edge_states.of_all())
+
+
+class GineBranch(nn.Module):
+    """GINE with the parameters of PyG's layer; by kernels on the CPU, by PyG elsewhere."""
+
+    def __init__(self, width: int, edge_features: bool) -> None:
+        super().__init__()
+        self.convolution = gine_convolution(width, edge_features)
+
+    def forward(self, h: Tensor, near: Neighbourhood, edge_states: EdgeStates | None) -> Tensor:
+        if has_kernels(h):
+            return gine_outputs(self.convolution, h, near.edge_order, edge_states)
+        return gine_messages(self.convolution, h, near.edge_index, None if edge_states is None else edge_states.of_all())
 
 
 BRANCHES: dict[str, Callable[[int, bool], nn.Module]] = {
     "gcn": GcnBranch,
-    "gatedgcn": lambda width, edges: PygBranch(gated_convolution(width, edges), gated_messages),
-    "gine": lambda width, edges: PygBranch(gine_convolution(width, edges), gine_messages),
+    "gatedgcn": GatedBranch,
+    "gine": GineBranch,
 }
 
 
