@@ -3,9 +3,13 @@
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from gmn_train.model.layers.edge_order import EdgeOrder
 
 
 @dataclass(frozen=True)
@@ -18,6 +22,13 @@ class Neighbourhood:
     """S: rows of node states they connect."""
     symmetric: bool
     """Whether every edge has its reverse."""
+
+    @cached_property
+    def edge_order(self) -> "EdgeOrder":
+        """The edges by target and by source, for the kernels."""
+        from gmn_train.model.layers.edge_order import order_edges
+
+        return order_edges(self.edge_index, self.rows)
 
     @cached_property
     def gcn_matrix(self) -> tuple[Tensor, Tensor]:
