@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from gmn_pipeline.tables import load_code
-from gmn_train.data.neighbourhood import Neighbourhood
+from gmn_train.data.inputs.record import Neighbourhood
 from gmn_train.model.encoders.gatedgcn import gated_convolution, gated_messages
 from gmn_train.model.encoders.gine import gine_convolution, gine_messages
 from gmn_train.model.layers.edge_states import EdgeStates

@@ -14,8 +14,7 @@ from torch import Tensor, nn
 from torch.nn.functional import relu
 
 from gmn_pipeline.errors import ModelError
-from gmn_train.data.neighbourhood import Neighbourhood
-from gmn_train.data.node_order import NodeOrder
+from gmn_train.data.inputs.record import Neighbourhood, NodeOrder
 from gmn_train.model.layers.bimamba import BiMamba
 from gmn_train.model.layers.edge_states import EdgeStates
 from gmn_train.model.layers.full_precision import full
