@@ -1,10 +1,12 @@
 """Checks every byte of a store, then everything its numbers must satisfy."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gmn_pipeline.console.machine import usable_cores
 from gmn_pipeline.errors import GraphError, StoreCorruptError
 from gmn_pipeline.store.array_files import REMEDY
 from gmn_pipeline.store.blocks import plan_blocks
@@ -41,10 +43,7 @@ def verify_store(store: "TokenStore", on_progress: OnProgress = lambda _: None) 
         _check_ordering(store, name)
     for name in store.manifest.encodings:
         _check_encoding(store, name)
-    checker = TokenChecker(store)
-    for number, _ in enumerate(store.view().blocks()):  # the same checks as in training, then those against the graph
-        checker.check(number)
-        on_progress(1)
+    _check_tokens(store, on_progress)
 
 
 def _check_bytes(store: "TokenStore", on_progress: OnProgress) -> None:
@@ -96,6 +95,23 @@ def _check_ordering(store: "TokenStore", name: str) -> None:
     rise = ranks[1:] - ranks[:-1].astype(np.int64)
     if np.any(ranks[starts] != 0) or np.any((rise[~starts[1:]] < 0) | (rise[~starts[1:]] > 1)):
         raise StoreCorruptError(f"{store.path}/orderings/{name}/ranks do not rise along the permutation")
+
+
+def _check_tokens(store: "TokenStore", on_progress: OnProgress) -> None:
+    """Every token by the path a trainer reads it, then against the graph. Blocks are spread over all cores."""
+    checker, view = TokenChecker(store), store.view()
+
+    def check(number: int) -> None:
+        view.gather(np.arange(store.block_ptr[number], store.block_ptr[number + 1]))
+        checker.check(number)
+        store.forget(number)
+
+    pool = ThreadPoolExecutor(usable_cores())
+    try:
+        for _ in pool.map(check, range(store.manifest.blocks)):
+            on_progress(1)
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _check_encoding(store: "TokenStore", name: str) -> None:

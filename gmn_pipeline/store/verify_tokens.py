@@ -1,5 +1,6 @@
 """Holds the tokens of a block against the graph: walks go along edges, and edges are exactly the induced ones."""
 
+import threading
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,22 +28,27 @@ FAULTS = {
 
 
 class TokenChecker:
-    """Checks block after block. Only for blocks whose pointers and ids the reader has already checked."""
+    """Checks block after block, also from several threads.
+
+    Only for blocks whose pointers and ids the reader has already checked.
+    """
 
     def __init__(self, store: "TokenStore") -> None:
         self._store = store
-        self._owner = np.full(store.num_nodes, -1, dtype=np.int64)
-        self._place = np.zeros(store.num_nodes, dtype=np.int64)
+        self._scratch = threading.local()
 
     def check(self, number: int) -> None:
         """Raise StoreCorruptError that names the array and the token."""
+        nodes, scratch = self._store.num_nodes, self._scratch
+        if not hasattr(scratch, "owner"):
+            scratch.owner, scratch.place = np.full(nodes, -1, dtype=np.int64), np.zeros(nodes, dtype=np.int32)
         block, graph, settings = self._store.block(number), self._store.graph, self._store.settings
         slots = block["edge_slots"] if "edge_slots" in block.opened else np.zeros((0, 0), dtype=np.int32)
         code, token = check_tokens(
             graph.indptr, graph.indices, graph.directed, block.facts.first_node,
             np.array([settings.m, settings.M, settings.s]),
             block["nodes"], block["node_ptr"], block["edges"], block["edge_ptr"], block["walks"], block["sizes"],
-            block["edge_sizes"], slots, self._owner, self._place,
+            block["edge_sizes"], slots, scratch.owner, scratch.place,
         )  # fmt: skip
         if code:
             array, what = FAULTS[code]

@@ -154,7 +154,7 @@ def repair_store(path: Path, *, quiet: bool, as_json: bool) -> None:
         print_json({"store": str(path), "repaired": parts})
     elif not quiet:
         done = f"written again: {', '.join(parts)}" if parts else "nothing was damaged"
-        Console().print(f"{path} is whole; {done}", markup=False, highlight=False)
+        Console(markup=False).print(f"{path} is whole; {done}", highlight=False)
 
 
 def _group_sizes(store: TokenStore) -> dict[str, int]:

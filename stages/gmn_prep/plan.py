@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from gmn_pipeline.console.machine import usable_cores
-from gmn_pipeline.errors import StoreClashError, StoreError
+from gmn_pipeline.errors import ConfigError, StoreClashError, StoreError
 from gmn_pipeline.store.manifest import Manifest, Scalar
 from gmn_pipeline.store.naming import default_store
 from gmn_pipeline.store.token_settings import TokenSettings
@@ -50,8 +50,18 @@ class Plan:
         )
         identity = dataset_identity(config.dataset, options)
         out = config.out or default_store(store_name(config.dataset, options))
+        _check_place(out)
         threads = config.threads or usable_cores()
         return cls(config, tokens, options, identity, out, threads, encodings, orderings)
+
+
+def _check_place(out: Path) -> None:
+    try:
+        if not out.name:
+            raise ConfigError("--out names no folder; give one such as data/mine.zarr")
+        out.with_name(f"{out.name}.old-00000000").exists()  # the longest name we may need
+    except OSError as error:
+        raise ConfigError(f"--out {str(out)[:40]}... cannot be used: {error.strerror}; choose another") from None
 
 
 def find_store(plan: Plan) -> tuple[Path, Manifest] | None:

@@ -231,6 +231,10 @@ MISTAKES = [
     (("--dataset", "labels.npz", "--task", "node-multiclass", "--classes", 2), "0..1"),
     (("--nodes", 100), "--dataset is missing"),
     (("--dataset", "minesweeper-grid", "--nodes", 100, "--threads", 0), "threads is 0"),
+    (("--dataset", "minesweeper-grid", "--nodes", 100, "--threads", 100_000), "threads is 100,000; the most is 1,024"),
+    (("--dataset", "minesweeper-grid", "--nodes", 9, "--out", ""), "--out names no folder"),
+    (("--dataset", "minesweeper-grid", "--nodes", 9, "--out", "x" * 300), "File name too long"),
+    (("--dataset", "minesweeper-grid", "--encoding", "laplacan=3"), "did you mean 'laplacian'"),
     (("--dataset", "minesweeper-grid", "--m", "four"), "valid integer"),
     (("--datset", "minesweeper-grid"), "--datset"),
 ]

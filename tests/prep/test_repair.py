@@ -111,6 +111,19 @@ def test_tokenize_tells_and_repairs(store: Path, whole: Path) -> None:
     assert sorted(p.name for p in store.parent.iterdir()) == ["s.zarr"]
 
 
+def test_names_with_brackets_are_printed_as_they_are(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from gmn_prep.inspect import inspect_store, verify_store
+    from gmn_prep.inspect import repair_store as command
+
+    odd = store.with_name("[") / "x].zarr"
+    odd.parent.mkdir()
+    store.rename(odd)
+    inspect_store(odd, as_json=False)
+    verify_store(odd, quiet=False, as_json=False)
+    command(odd, quiet=False, as_json=False)
+    assert "".join(capsys.readouterr().out.split()).count("[/x].zarr") == 3
+
+
 def test_a_damaged_manifest_is_told_and_replaced_by_force(store: Path, whole: Path) -> None:
     document = json.loads((store / "zarr.json").read_text())
     document["attributes"]["gmn"]["blocks"] = 3
