@@ -18,6 +18,7 @@ METRICS_OF_KIND: dict[Kind, tuple[Metric, ...]] = {
 }
 """The metrics each kind of label allows, its default first."""
 
+MOST_CLASSES = 1_000_000
 LOWER_IS_BETTER: frozenset[Metric] = frozenset({"mae"})
 
 
@@ -55,6 +56,8 @@ class Task:
         least = 2 if self.kind in ("multiclass", "binary") else 1
         if self.classes < least or (self.kind == "binary" and self.classes != 2):
             raise GraphError(f"a {self.kind} task cannot have {self.classes} classes; it needs at least {least}")
+        if self.classes > MOST_CLASSES:
+            raise GraphError(f"{self.classes:,} classes are more than a model can tell apart; at most {MOST_CLASSES:,}")
         if self.class_names is not None:
             object.__setattr__(self, "class_names", tuple(self.class_names))
             check_names("class names", self.class_names, self.classes)

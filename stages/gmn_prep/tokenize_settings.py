@@ -8,7 +8,6 @@ from typing import Any, Literal
 from gmn_pipeline.console.config import load_config, read_toml, setting
 from gmn_pipeline.errors import ConfigError
 from gmn_pipeline.recipes import choose_recipe
-from gmn_prep.datasets.entry import TABLE_OPTIONS
 
 TOKENS, ENCODINGS, DATASET, STORE = "Tokens", "Encodings and orderings", "Dataset", "Store"
 TABLES = "Tables of your own"
@@ -21,6 +20,8 @@ def default_data_root() -> Path:
 
 def table_options(config: "TokenizeConfig") -> dict[str, Any]:
     """What the settings say about tables, as options of a dataset."""
+    from gmn_prep.datasets.entry import TABLE_OPTIONS
+
     return {name: getattr(config, name) for name in ("node_table", "header", *TABLE_OPTIONS)}
 
 

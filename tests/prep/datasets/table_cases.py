@@ -6,6 +6,8 @@ A case is (title, files, options, lines). `lines` are parts of what `tokenize` p
 
 from typing import Any
 
+import pyarrow as pa
+
 Case = tuple[str, dict[str, Any], dict[str, Any], list[str]]
 
 EDGES = "src,dst\na,b\nb,c\nc,d\nd,a\na,c\n"
@@ -172,4 +174,26 @@ SPLITS: list[Case] = [
     ("too few", both("label: x y - -"), {}, ["2 labelled items are too few for training, validation and testing each"]),
 ]  # fmt: skip
 
-TABLES = [*FORMS, *BROKEN, *FEATURES, *LABELS, *SPLITS]
+PARQUET: list[Case] = [
+    ("ids of numbers", {"e.parquet": {"src": [0, 1], "dst": [1, 2]}}, {}, ["3 nodes, 2 edges"]),
+    ("ids with a point", {"e.parquet": {"src": [0.0, 1.0], "dst": [1.0, 2.0]}}, {}, ["3 nodes, 2 edges"]),
+    ("ids of half numbers", {"e.parquet": {"src": [0.5], "dst": [1.0]}}, {}, ["called '0.5'"]),
+    ("an empty id", {"e.parquet": {"src": ["a", None], "dst": ["b", "c"]}}, {}, ["error: rows with an empty id"]),
+    ("categories", {"e.parquet": {"src": [0, 1], "dst": [1, 2], "kind": pa.array(["x", "y"]).dictionary_encode()}}, {},
+     ["edge: 2 numbers (kind=x, kind=y)"]),
+    ("times", {"e.parquet": {"src": [0], "dst": [1], "at": pa.array([10**15], pa.timestamp("us"))}}, {},
+     ["edge: 1 numbers (at)", "is a date"]),
+    ("decimals", {"e.parquet": {"src": [0], "dst": [1], "price": pa.array([1]).cast(pa.decimal128(25, 2))}}, {},
+     ["edge: 1 numbers (price)"]),
+    ("vectors", {"e.parquet": {"src": [0], "dst": [1], "v": [[0.5, 1.5]]}}, {}, ["edge: 2 numbers (v[0], v[1])"]),
+    ("vectors of several lengths", {"e.parquet": {"src": [0, 1], "dst": [1, 2], "v": [[1], [1, 2]]}}, {},
+     ["error: column 'v' of e.parquet holds lists of different lengths"]),
+    ("records", {"e.parquet": {"src": [0], "dst": [1], "r": [{"a": 1}]}}, {}, ["error: e.parquet is of type"]),
+    ("bytes", {"e.parquet": {"src": [0], "dst": [1], "b": [b"x"]}}, {}, ["error: e.parquet is not UTF-8"]),
+    ("nodes of another type", {"edges.parquet": {"src": ["a"], "dst": ["b"]}, "nodes.csv": "id,label\na,x\nb,y\n"}, {},
+     ["2 classes (x, y)"]),
+    ("a table of one row, many times", {"e.parquet": {"src": [0] * 3_000_000, "dst": [1] * 3_000_000}}, {},
+     ["error: e.parquet holds 3,000,000 rows in"]),
+]  # fmt: skip
+
+TABLES = [*FORMS, *BROKEN, *FEATURES, *LABELS, *SPLITS, *PARQUET]

@@ -19,6 +19,7 @@ from gmn_prep.datasets.user.table_columns import (
     COLUMNS,
     id_names,
     keep_features,
+    keep_ids,
     read_ids,
     read_parts,
     take_column,
@@ -65,7 +66,7 @@ def read_edge_list(path: Path, options: DatasetOptions) -> tuple[dict[str, Any],
         ids = read_ids(take_column(nodes, "id", options.id), nodes)
         arrays["edges"] = np.stack([_look_up(column, ids, edges, nodes) for column in ends], axis=1)
         arrays["num_nodes"] = len(ids)
-        arrays["node_ids"] = ids
+        arrays["node_ids"] = keep_ids(ids)
         arrays |= _read_items(nodes, options)
     keep_features([table for table in (nodes, edges) if table is not None], options.features, options.drop)
     for table, key, names in ((nodes, "x", "x_names"), (edges, "edge_attr", "edge_names")):
@@ -116,7 +117,7 @@ def _number_ends(src: Any, dst: Any, edges: UserTable, notes: list[str]) -> dict
     else:
         ids = ids.take(pc.sort_indices(ids))
     ends = [np.asarray(pc.index_in(column, value_set=ids)) for column in (src, dst)]
-    return {"edges": np.stack(ends, axis=1), "num_nodes": len(ids), "node_ids": ids}
+    return {"edges": np.stack(ends, axis=1), "num_nodes": len(ids), "node_ids": keep_ids(ids)}
 
 
 def _look_up(column: Any, ids: Any, edges: UserTable, nodes: UserTable) -> Array:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from gmn_pipeline.errors import DatasetError, nearest
-from gmn_pipeline.graph import TEST, TRAIN, VAL
+from gmn_pipeline.graph import TEST, TRAIN, VAL, Texts
 from gmn_pipeline.types import Array
 from gmn_prep.datasets.entry import DatasetOptions
 from gmn_prep.datasets.user.table_file import UserTable
@@ -92,6 +92,16 @@ def read_ids(column: Any, table: UserTable) -> Any:
     if len(ids) and pc.all(pc.match_substring_regex(ids, r"^-?\d+\.0$")).as_py():
         ids = pc.replace_substring_regex(ids, r"\.0$", "")
     return ids
+
+
+def keep_ids(ids: Any) -> Texts:
+    """Ids as a graph keeps them, without a Python object for each."""
+    import pyarrow as pa
+
+    ids = ids.cast(pa.large_string())
+    _, ptr, content = pa.concat_arrays([ids]).buffers()  # without an offset
+    ptr = np.frombuffer(ptr, dtype=np.int64)[: len(ids) + 1] if ptr is not None else np.zeros(1, dtype=np.int64)
+    return Texts(ptr, np.frombuffer(content or b"", dtype=np.uint8)[: int(ptr[-1])])
 
 
 def read_parts(column: Any, table: UserTable) -> Array:
