@@ -151,6 +151,12 @@ LABELS: list[Case] = [
      ["error: label column 'label' of nodes.csv holds dates"]),
     ("as many numbers as items", {"edges.csv": "src,dst\n0,1\n", "nodes.csv": "id,label\n" + "".join(
         f"{i},{i * i}\n" for i in range(60))}, {}, ["node regression", "60 different numbers for 60 items"]),
+    ("forty classes, some empty", {"edges.csv": "src,dst\n0,1\n", "nodes.csv": "id,label\n" + "".join(
+        f"{i},{'' if i % 7 == 0 else i % 40}\n" for i in range(400))}, {}, ["node multiclass, 40 classes"]),
+    ("forty classes with a point, some empty", {"edges.csv": "src,dst\n0,1\n", "nodes.csv": "id,label\n" + "".join(
+        f"{i},{'' if i % 7 == 0 else f'{i % 40}.0'}\n" for i in range(400))}, {}, ["node multiclass, 40 classes"]),
+    ("forty counts with a point", {"edges.csv": "src,dst\n0,1\n", "nodes.csv": "id,label\n" + "".join(
+        f"{i},{i % 40}.0\n" for i in range(400))}, {}, ["node regression", "--task multiclass says otherwise"]),
     ("as many texts as items", {"edges.csv": "src,dst\n0,1\n", "nodes.csv": "id,label\n" + "".join(
         f"{i},t{i}\n" for i in range(60))}, {}, ["error: labels are 60 different texts for 60 items"]),
 ]  # fmt: skip
@@ -172,6 +178,18 @@ SPLITS: list[Case] = [
     ("by time and a column", both("label: x y x y", "year: 4 1 3 2", "split: train val test test"), {"time": "year"},
      ["error: both --time and a split are given"]),
     ("too few", both("label: x y - -"), {}, ["2 labelled items are too few for training, validation and testing each"]),
+]  # fmt: skip
+
+MANY = {"edges.csv": "src,dst\na,c\nb,d\n", "nodes.csv": nodes("graph: g1 g2 g1 g2", "age: 1 2 3 4")}
+GRAPHS: list[Case] = [
+    ("a column of graphs", MANY, {}, ["2 graphs, 4 nodes, 2 edges, called 'a'", "node: 1 numbers (age)"]),
+    ("a table of graphs", MANY | {"graphs.csv": "id,label\ng2,x\ng1,y\ng3,x\n"}, {},
+     ["3 graphs, 4 nodes", "graph multiclass, 2 classes (x, y)", "called 'b'"]),
+    ("targets of graphs", MANY | {"graphs.csv": "id,label\ng2,0.5\ng1,1.5\n"}, {}, ["graph regression"]),
+    ("a graph not listed", MANY | {"graphs.csv": "id,label\ng2,x\n"}, {}, ["error: nodes.csv names graph 'g1'"]),
+    ("graphs, and nodes of none", both("label: x y x y") | {"graphs.csv": "id,label\ng1,x\n"}, {},
+     ["error: graphs.csv lists graphs, and nodes.csv has no column 'graph'"]),
+    ("an edge between graphs", MANY | {"edges.csv": "src,dst\na,b\n"}, {}, ["error: of different graphs"]),
 ]  # fmt: skip
 
 PARQUET: list[Case] = [
@@ -196,4 +214,4 @@ PARQUET: list[Case] = [
      ["error: e.parquet holds 3,000,000 rows in"]),
 ]  # fmt: skip
 
-TABLES = [*FORMS, *BROKEN, *FEATURES, *LABELS, *SPLITS, *PARQUET]
+TABLES = [*FORMS, *BROKEN, *FEATURES, *LABELS, *SPLITS, *GRAPHS, *PARQUET]

@@ -16,6 +16,7 @@ COLUMNS = {
     "id": ("id", "node", "node_id"),
     "label": ("label", "y", "target", "class"),
     "split": ("split",),
+    "graph": ("graph", "graph_id"),
 }
 PLACES = {"src": "0", "dst": "1", "id": "0"}
 """Where a column stands in a table without a header, unless told."""
@@ -26,8 +27,8 @@ MISSING = ("", "NA", "N/A", "#N/A", "nan", "NaN", "null", "NULL")
 
 def id_names(options: DatasetOptions, *roles: str) -> tuple[str, ...]:
     """Names, in lower case, of columns that hold ids: they are read as text."""
-    told = [getattr(options, role) for role in roles]
-    usual = [name for role in roles for name in (*COLUMNS[role], PLACES[role])]
+    told = [getattr(options, role, None) for role in roles]
+    usual = [name for role in roles for name in (*COLUMNS[role], PLACES.get(role))]
     return tuple(str(name).lower() for name in (*told, *usual) if name)
 
 
