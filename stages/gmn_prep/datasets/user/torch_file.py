@@ -13,6 +13,7 @@ from gmn_pipeline.errors import DatasetError, GraphError
 from gmn_pipeline.graph.tensors import data_arrays
 from gmn_prep.datasets.entry import DatasetOptions
 from gmn_prep.datasets.file_sizes import check_torch
+from gmn_prep.datasets.public.plain_tensors import allowing
 from gmn_prep.datasets.public.quiet_loader import quiet_loader
 from gmn_prep.datasets.user.user_graph import KEYS, SCALARS
 
@@ -49,9 +50,9 @@ def _load(path: Path) -> Any:
     from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
     from torch_geometric.data.storage import AttrType, GlobalStorage
 
-    known: list[Any] = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage, AttrType]
+    known = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage, AttrType, dict, list]
     try:
-        with torch.serialization.safe_globals(known), torch.sparse.check_sparse_tensor_invariants():
+        with allowing(known), torch.sparse.check_sparse_tensor_invariants():
             return torch.load(path, map_location="cpu", weights_only=True)
     except UnpicklingError as error:
         raise DatasetError(f"{path.name} {_reason(str(error))}") from error
@@ -61,8 +62,6 @@ def _load(path: Path) -> Any:
 
 def _reason(refusal: str) -> str:
     """Why torch does not read a file, by the class it names."""
-    if "defaultdict" in refusal:
-        return "holds a Data with attributes that PyG cached, which torch does not read; save data.to_dict()"
     if "DynamicInheritanceGetter" in refusal:
         return "holds a Batch; save batch.to_data_list() instead"
     if any(name in refusal for name in ("HeteroData", "BaseStorage", "NodeStorage", "EdgeStorage")):
