@@ -103,20 +103,23 @@ def evaluate(run: RunPath, *, store: Store = None, json: Json = False) -> None:
 def predict(
     run: RunPath,
     *,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="Where to, .npz or .parquet.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Where to: .parquet, .csv or .npz.")],
     store: Store = None,
+    pairs: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Table of pairs to score, columns src and dst (link tasks).")
+    ] = None,
     embeddings: Annotated[bool, typer.Option("--embeddings", help="Add the items' embeddings.")] = False,
     json: Json = False,
 ) -> None:
-    """Write the run's predictions for every item of a store."""
+    """Write the run's predictions for every item of its store, or of new data, which needs no labels."""
     from gmn_pipeline.console.output import print_json
     from gmn_train.runs.export import export_predictions
 
-    found = export_predictions(run, store, out, embeddings=embeddings)
+    written = export_predictions(run, store, out, embeddings=embeddings, pairs=pairs)
     if json:
-        print_json(found)
+        print_json(written)
     else:
-        print(f"{found['file']}: {found['items']:,} items, {', '.join(found['columns'])}")
+        print(f"{written['file']}: {written['items']:,} items, {', '.join(written['columns'])}")
 
 
 @app.command()

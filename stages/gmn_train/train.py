@@ -69,6 +69,8 @@ def train(config: TrainConfig, store: TokenStore, folder: RunFolder, watcher: Wa
     clock.add(progress.clock)  # of earlier sittings
     progress.clock = clock
     sampler = training.sampler
+    with folder.writing():
+        sampler.data.trained_on.save(folder.path)
     watcher.start(_header(training, folder, progress))
 
     ahead = ReadAhead(

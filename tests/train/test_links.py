@@ -77,7 +77,7 @@ def test_from_store_to_report(mode: str, metric: str, tmp_path: Path) -> None:
     graph = link_graph(mode, metric)
     assert graph.pairs is not None
     with np.load(tmp_path / "p.npz") as columns:
-        assert columns["item"].tolist() == list(range(len(graph.pairs)))
+        assert np.array_equal(np.stack([columns["src"], columns["dst"]], 1), graph.pairs)
     assert written["items"] == len(graph.pairs)
     page = write_report([tmp_path / "run"], None).read_text()
     assert ("MRR" if metric == "mrr" else "ROC AUC") in page

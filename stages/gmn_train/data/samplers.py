@@ -30,7 +30,7 @@ class Loaded:
     items: IntArray
     """(rows,) the item of each row of logits."""
     y: Tensor | None
-    """(rows, ...) labels."""
+    """(rows, ...) labels, targets scaled as the model learns them."""
 
 
 class Sampler(Protocol):
@@ -64,8 +64,10 @@ class ReadsStore:
         self.chunk_nodes = nodes_per_chunk(data, config)
 
     def labelled(self, inputs: ModelInputs, items: IntArray) -> Loaded:
-        y = None if self.graph.y is None else torch.from_numpy(np.array(self.graph.y[items]))
-        return Loaded(inputs, items, y)
+        if self.graph.y is None:
+            return Loaded(inputs, items, None)
+        y, targets = np.array(self.graph.y[items]), self.data.trained_on.y
+        return Loaded(inputs, items, torch.from_numpy(y if targets is None else targets.apply(y)))
 
 
 def nodes_per_chunk(data: LabelledData, config: TrainConfig) -> int | None:

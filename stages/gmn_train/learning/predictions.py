@@ -48,7 +48,8 @@ def predict_items(
         items, scores, hidden = _one_draw(sampler, model, compute, steps, epoch, embeddings)
         total = scores if total is None else total + scores
     assert total is not None
-    return items, total / len(draws), hidden
+    scores, targets = total / len(draws), sampler.data.trained_on.y
+    return items, scores if targets is None else targets.invert(scores), hidden
 
 
 def _one_draw(

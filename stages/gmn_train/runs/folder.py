@@ -18,7 +18,7 @@ from gmn_train.settings.run_settings import TrainConfig
 
 
 class RunFolder:
-    """config.toml, metrics.jsonl, summary.json, checkpoints/ and tensorboard/ of one run."""
+    """config.toml, data.json, metrics.jsonl, summary.json, checkpoints/ and tensorboard/ of one run."""
 
     def __init__(self, path: Path) -> None:
         self.path = Path(path)
@@ -56,7 +56,7 @@ class RunFolder:
 
         with self.writing():
             self.last.parent.mkdir(parents=True, exist_ok=True)
-            stale = ("config.toml", "metrics.jsonl", "summary.json", FILE)
+            stale = ("config.toml", "data.json", "metrics.jsonl", "summary.json", FILE)
             for file in (*(self.path / name for name in stale), self.last, self.best):
                 file.unlink(missing_ok=True)
             write_bytes(self.path / "config.toml", tomli_w.dumps(as_table(config)).encode())

@@ -55,6 +55,9 @@ def read_request(given: Mapping[str, Any], file: Path | None = None, assignments
     names = Layer("the request", {"model.name": model.name, "recipe": recipe.name if recipe else NO_RECIPE})
     config = load_config(TrainConfig, *layers, names)
     assert manifest is not None, "load_config refuses settings without a store"
+    if "model.mpnn" not in sources and manifest.graph.edge_attr is not None:
+        config = replace(config, model=config.model.changed(mpnn="gine"))  # the default does not read edge features
+        sources["model.mpnn"] = "the store"
     check_fixed(config.model, {key.removeprefix("model."): source for key, source in sources.items()})
     resolved = resolve(config, manifest)
     before, after = flatten(as_table(config)), flatten(as_table(resolved))

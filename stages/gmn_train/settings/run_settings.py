@@ -32,6 +32,11 @@ class TrainConfig:
     split: int = setting(0, help="Which of the stored splits.", group=DATA)
     seed: int = setting(0, help="Seed of weights, dropout, shuffling and draws.", group=DATA)
 
+    scale_features: bool = setting(
+        True, help="Standardise feature columns that are not of order one, by training items.", group=DATA
+    )
+    scale_targets: bool = setting(True, help="Standardise regression targets by training items.", group=DATA)
+
     epochs: int | None = setting(None, help="Epochs. Default: 200 for one graph, 100 for many.", group=TRAINING)
     lr: float | None = setting(
         None, help="Peak learning rate. Default: 0.005 for one graph, 0.001 for many.", group=TRAINING

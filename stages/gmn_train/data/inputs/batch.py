@@ -8,7 +8,7 @@ import torch
 from gmn_pipeline.errors import ModelError
 from gmn_pipeline.types import Array
 from gmn_train.data.inputs.record import ModelInputs
-from gmn_train.data.inputs.rows import edges_among, feature_tensor, pair_rows
+from gmn_train.data.inputs.rows import edges_among, pair_rows
 from gmn_train.data.inputs.source import InputSource, gather_tokens, node_tensors, scan_order
 from gmn_train.data.token_chunks import TokenChunk
 
@@ -45,10 +45,10 @@ def batch_inputs(
 
     slots, near = edges_among(g, scanned)
     edge_attr, edge_rows = None, None
-    if source.edge_attr is not None:
+    if source.reads_edges:
         token_slots = np.zeros(0, np.int64) if batch is None or batch.edge_slots is None else batch.edge_slots
         extra, edge_place = np.unique(token_slots, return_inverse=True)
-        edge_attr = feature_tensor(source.edge_attr[np.concatenate([slots, extra]).astype(np.int64)])
+        edge_attr = source.edge_features(np.concatenate([slots, extra]).astype(np.int64))
         edge_rows = len(slots) + edge_place.reshape(token_slots.shape)
     tokens: Sequence[TokenChunk] = ()
     if batch is not None and len(ids):

@@ -1,6 +1,7 @@
 """Where inputs come from: a view of a token store, read as a model's settings ask, and what depends on the epoch."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gmn_pipeline.errors import ModelError
+from gmn_pipeline.errors import ModelError, TrainError
 from gmn_pipeline.graph import Graph
 from gmn_pipeline.store.encodings import ENCODINGS, EncodingFormat
 from gmn_pipeline.store.view import Part, TokenBatch, TokenView
@@ -17,6 +18,7 @@ from gmn_pipeline.types import Array, FloatArray, IntArray
 from gmn_train.data.draws import draw_repeats, draw_signs, draw_ties
 from gmn_train.data.inputs.record import InputFacts, Neighbourhood, NodeOrder
 from gmn_train.data.inputs.rows import feature_tensor, neighbourhood
+from gmn_train.data.trained_on import Columns, pick_columns
 from gmn_train.model.tables import READABLE
 from gmn_train.settings.model_settings import ModelConfig
 
@@ -24,13 +26,55 @@ TOKEN_PARTS: dict[str, Part] = {"token_edges": "edges", "walks": "walks"}
 """What a gathered token may carry beside its nodes, by the word that asks for it."""
 
 
+@dataclass(frozen=True)
+class _Features:
+    """Stored features, and how they become what the model takes."""
+
+    values: Array
+    columns: Columns
+    index: IntArray | None
+    """Which stored column serves each of the model's; None where they are the same."""
+
+    @classmethod
+    def of(
+        cls,
+        what: str,
+        values: Array | None,
+        names: tuple[str, ...] | None,
+        categories: tuple[int, ...] | None,
+        like: Any,
+        field: str,
+    ) -> "_Features | None":
+        wanted: Columns | None = getattr(like, field) if like is not None else None
+        if like is not None and (wanted is None) != (values is None):
+            has, had = ("no", "had some") if values is None else ("some", "had none")
+            raise TrainError(f"the data has {has} {what}; the data the model was trained on {had}")
+        if values is None:
+            return None
+        columns = wanted or Columns(values.shape[1], names, categories)
+        return cls(values, columns, columns.choose(names, values.shape[1], what))
+
+    def tensor(self, rows: IntArray | slice) -> Tensor:
+        return feature_tensor(self.columns.apply(pick_columns(self.values[rows], self.index)))
+
+
 class InputSource:
     """A view of a store and the settings that decide what is read of it. Opened once, used for every epoch."""
 
-    def __init__(self, view: TokenView, config: ModelConfig, *, seed: int = 0) -> None:
-        """seed: of everything that is drawn per epoch. StoreError where the store lacks an encoding or ordering."""
+    def __init__(
+        self, view: TokenView, config: ModelConfig, *, seed: int = 0, graph: Graph | None = None, like: Any = None
+    ) -> None:
+        """seed: of everything that is drawn per epoch. StoreError where the store lacks an encoding or ordering.
+
+        graph: the store's, if its task or labels are to be others. like: the `TrainedOn` whose columns and scaling the
+        features are brought to; without it they are as stored.
+        """
         self.view, self.config, self.seed = view, config, seed
-        self.graph: Graph = view.store.graph
+        self.graph: Graph = view.store.graph if graph is None else graph
+        self._x = _Features.of("features", self.graph.x, self.graph.x_names, self.graph.x_categories, like, "x")
+        self._edges = _Features.of(
+            "edge features", self.graph.edge_attr, self.graph.edge_names, self.graph.edge_categories, like, "edge_attr"
+        )
         self.parts: Sequence[Part] = [part for word, part in TOKEN_PARTS.items() if word in config.reads]
         self.reads_tokens = "tokens" in config.reads and view.settings.m > 0
         if self.graph.num_nodes == 0:
@@ -71,14 +115,14 @@ class InputSource:
     @cached_property
     def facts(self) -> InputFacts:
         """What a model for this source must be made for."""
-        g, task = self.graph, self.graph.task
+        task = self.graph.task
         return InputFacts(
-            x_columns=0 if g.x is None else g.x.shape[1],
-            x_categories=g.x_categories,
+            x_columns=0 if self._x is None else self._x.columns.count,
+            x_categories=None if self._x is None else self._x.columns.categories,
             extra_columns=sum(e.shape[1] for _, e in self.encodings) + int(self.config.log_degree),
             smooth_columns=sum(e.shape[1] for f, e in self.encodings if f.free_signs),
-            edge_columns=0 if self.edge_attr is None else self.edge_attr.shape[1],
-            edge_categories=None if self.edge_attr is None else g.edge_categories,
+            edge_columns=self._edges.columns.count if self._edges is not None and self.reads_edges else 0,
+            edge_categories=self._edges.columns.categories if self._edges is not None and self.reads_edges else None,
             tokens=self.view.settings,
             level=task.level if task else "node",
             outputs=task.outputs if task else self.config.width,
@@ -92,16 +136,24 @@ class InputSource:
     @cached_property
     def all_x(self) -> Tensor | None:
         """Of all nodes, kept: 87 MB on ogbn-arxiv, which would be copied for every epoch."""
-        return None if self.graph.x is None else feature_tensor(self.graph.x)
+        return self.node_features(slice(None))
 
     @property
-    def edge_attr(self) -> Array | None:
-        """(E, Fe) by CSR slot, where the graph has edge features and the model reads them."""
-        return self.graph.edge_attr if "edge_features" in self.config.reads else None
+    def reads_edges(self) -> bool:
+        """Whether the graph has edge features and the model reads them."""
+        return self.graph.edge_attr is not None and "edge_features" in self.config.reads
 
     @cached_property
     def all_edge_attr(self) -> Tensor | None:
-        return None if self.edge_attr is None else feature_tensor(self.edge_attr)
+        return self.edge_features(slice(None))
+
+    def node_features(self, ids: IntArray | slice) -> Tensor | None:
+        """(U, F) features of some nodes as the model takes them; None where there are none."""
+        return None if self._x is None else self._x.tensor(ids)
+
+    def edge_features(self, slots: IntArray | slice) -> Tensor | None:
+        """(E, Fe) features at some CSR slots; None where there are none or the model does not read them."""
+        return self._edges.tensor(slots) if self._edges is not None and self.reads_edges else None
 
 
 def gather_tokens(source: InputSource, ids: IntArray, epoch: int | None) -> TokenBatch:
@@ -127,7 +179,7 @@ def node_tensors(
     everything: the ids are all there are, in their order.
     """
     g = source.graph
-    x = None if g.x is None else (source.all_x if everything else feature_tensor(g.x[ids]))
+    x = source.all_x if everything else source.node_features(ids)
     columns = []
     for kept, values in source.encodings:
         part = values[ids]  # (U, k)

@@ -9,7 +9,7 @@ from gmn_pipeline.errors import ModelError
 from gmn_pipeline.store.view import TokenBatch
 from gmn_pipeline.types import Array, IntArray
 from gmn_train.data.inputs.record import ModelInputs
-from gmn_train.data.inputs.rows import concatenate_ranges, feature_tensor, neighbourhood, pair_rows
+from gmn_train.data.inputs.rows import concatenate_ranges, neighbourhood, pair_rows
 from gmn_train.data.inputs.source import InputSource, gather_tokens, node_tensors, scan_order
 from gmn_train.data.read_ahead import Clock
 from gmn_train.data.token_chunks import LazyChunks, TokenChunk
@@ -49,7 +49,7 @@ def whole_inputs(
         slots = concatenate_ranges(first_slots, slot_counts)  # (E,)
         shift = np.repeat(shifts, slot_counts)
         near = neighbourhood(g.slot_sources[slots] - shift, g.indices[slots] - shift, len(ids), g.directed)
-        edge_attr = None if source.edge_attr is None else feature_tensor(source.edge_attr[slots])
+        edge_attr = source.edge_features(slots)
 
     graph_of = np.repeat(np.arange(len(chosen)), sizes)  # (U,) place of each row's graph in the batch
     step = len(ids) if chunk_nodes is None else chunk_nodes
@@ -59,7 +59,7 @@ def whole_inputs(
     def load(number: int) -> TokenChunk:
         rows = slice(number * step, min((number + 1) * step, len(ids)))
         batch = gather_tokens(source, ids[rows], epoch)
-        nodes, edge_rows = batch.nodes, None if source.edge_attr is None else batch.edge_slots
+        nodes, edge_rows = batch.nodes, batch.edge_slots if source.reads_edges else None
         if not everything:
             nodes = nodes - per_token_node(batch, batch.node_ptr, shifts[graph_of[rows]])
             if edge_rows is not None and batch.edge_ptr is not None:

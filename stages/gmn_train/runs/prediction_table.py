@@ -1,0 +1,169 @@
+"""Predictions in the user's words: their ids, class names, probabilities, labels and splits."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, softmax
+
+from gmn_pipeline.disk.atomic_file import write_output
+from gmn_pipeline.errors import DatasetError
+from gmn_pipeline.graph import TEST, TRAIN, VAL, Graph
+from gmn_pipeline.graph.texts import Texts
+from gmn_pipeline.task import Task
+from gmn_pipeline.types import Array, FloatArray, IntArray
+from gmn_train.data.labelled import LabelledData
+from gmn_train.learning.metrics import predicted_classes
+
+ENDINGS = (".parquet", ".csv", ".npz")
+SPLITS = {TRAIN: "train", VAL: "val", TEST: "test"}
+ENDS = (("src", "dst"), ("source", "target"), ("from", "to"))
+"""Names of the two columns of a file of pairs."""
+
+
+@dataclass(frozen=True)
+class PredictionTable:
+    """One row per item, by ascending item."""
+
+    task: Task
+    columns: dict[str, Array]
+    """By name: ids, prediction, probabilities, label, split, each (rows,)."""
+    scores: FloatArray
+    """(rows, outputs) as the model gives them."""
+    embeddings: FloatArray | None
+
+    @classmethod
+    def of(
+        cls, data: LabelledData, split: int, items: IntArray, scores: FloatArray, hidden: FloatArray | None
+    ) -> "PredictionTable":
+        order = np.argsort(items, kind="stable")
+        items, scores = items[order], scores[order]
+        graph, task = data.graph, data.task
+        columns = id_columns(graph, task, items) | prediction_columns(task, scores)
+        if graph.y is not None:
+            columns |= label_columns(task, graph.y[items])
+        if graph.splits is not None and split < len(graph.splits):
+            codes = graph.splits[split][items]
+            columns["split"] = np.array([SPLITS.get(int(code), "") for code in codes], object)
+        return cls(task, columns, scores, None if hidden is None else hidden[order])
+
+    def column_names(self) -> list[str]:
+        return [*self.columns, *(["embedding"] if self.embeddings is not None else [])]
+
+    def write(self, out: Path) -> None:
+        """Write the table by the file's ending. Raises WriteError."""
+        with write_output(out) as aside:
+            if out.suffix == ".npz":
+                texts = {name: column.astype(str) for name, column in self.columns.items() if column.dtype == object}
+                more = {} if self.embeddings is None else {"embedding": self.embeddings}
+                with aside.open("wb") as file:
+                    np.savez(file, **{**self.columns, **texts, "scores": self.scores, **more})  # type: ignore[arg-type]
+                return
+            import pyarrow as pa
+
+            arrays = {name: pa.array(column.tolist()) for name, column in self.columns.items()}
+            if self.embeddings is not None:
+                arrays |= _embedding_columns(self.embeddings, out.suffix)
+            table = pa.table(arrays)
+            if out.suffix == ".csv":
+                from pyarrow import csv
+
+                csv.write_csv(table, aside)
+            else:
+                from pyarrow import parquet
+
+                parquet.write_table(table, aside)
+
+
+def _embedding_columns(embeddings: FloatArray, ending: str) -> dict[str, Any]:
+    import pyarrow as pa
+
+    if ending == ".csv":  # a cell holds one number
+        return {f"embedding_{i}": pa.array(column) for i, column in enumerate(embeddings.T)}
+    return {"embedding": pa.array(list(embeddings))}
+
+
+def id_columns(graph: Graph, task: Task, items: IntArray) -> dict[str, Array]:
+    """What the user calls each item: `id`, or `src` and `dst` for a pair."""
+    if task.level == "link":
+        assert graph.pairs is not None
+        return {name: _names(graph.node_ids, graph.pairs[items, end]) for end, name in enumerate(("src", "dst"))}
+    return {"id": _names(graph.node_ids if task.level == "node" else graph.graph_ids, items)}
+
+
+def _names(ids: Texts | None, items: IntArray) -> Array:
+    return items if ids is None else np.array([ids[int(item)] for item in items], object)
+
+
+def prediction_columns(task: Task, scores: FloatArray) -> dict[str, Array]:
+    """The predicted class by name, and each class's probability; values for a regression."""
+    names = [task.class_name(number) for number in range(task.classes)]
+    if task.kind == "regression":
+        one = task.classes == 1 and task.class_names is None
+        return {"prediction" if one else f"prediction {name}": scores[:, i] for i, name in enumerate(names)}
+    if task.kind == "multilabel":
+        chances, chosen = expit(scores), predicted_classes(task, scores)
+        return {f"prediction {name}": chosen[:, i] for i, name in enumerate(names)} | {
+            f"probability {name}": chances[:, i] for i, name in enumerate(names)
+        }
+    chances = (
+        softmax(scores, 1) if task.kind == "multiclass" else np.stack([expit(-scores[:, 0]), expit(scores[:, 0])], 1)
+    )
+    predicted = _class_column(task, predicted_classes(task, scores))
+    return {"prediction": predicted} | {f"probability {name}": chances[:, i] for i, name in enumerate(names)}
+
+
+def label_columns(task: Task, y: Array) -> dict[str, Array]:
+    """The known labels, classes by name; empty or NaN where unknown."""
+    if y.ndim == 1:
+        return {"label": _class_column(task, y)}
+    names = [task.class_name(number) for number in range(task.classes)]
+    one = task.classes == 1 and task.class_names is None
+    return {"label" if one else f"label {name}": y[:, i] for i, name in enumerate(names)}
+
+
+def _class_column(task: Task, numbers: Array) -> Array:
+    if task.class_names is None:
+        return numbers.astype(np.int64)
+    names = np.array([*task.class_names, ""], object)  # -1, unknown, is the last
+    return names[numbers]
+
+
+def read_pairs(file: Path, graph: Graph) -> IntArray:
+    """(K, 2) nodes that a table of pairs names, by the user's ids or by number. Raises DatasetError."""
+    table = _read_table(file)
+    names = {name.lower(): name for name in table.column_names}
+    ends = next((pair for pair in ENDS if pair[0] in names and pair[1] in names), None)
+    if ends is None:
+        raise DatasetError(f"{file} needs two columns, src and dst; it has {', '.join(table.column_names)}")
+    columns = [[str(value) for value in table[names[end]].to_pylist()] for end in ends]
+    ids = graph.node_ids
+    rows = []
+    for column in columns:
+        places = (
+            np.array([int(text) if text.isdigit() and int(text) < graph.num_nodes else -1 for text in column], np.int64)
+            if ids is None
+            else ids.rows(column)
+        )
+        if (places < 0).any():
+            raise DatasetError(f"{file} names '{column[int(np.argmax(places < 0))]}', which is no node of the store")
+        rows.append(places)
+    return np.stack(rows, 1).astype(np.int64)
+
+
+def _read_table(file: Path) -> Any:
+    import pyarrow as pa
+
+    try:
+        if file.suffix == ".parquet":
+            from pyarrow import parquet
+
+            return parquet.read_table(file)
+        from pyarrow import csv
+
+        return csv.read_csv(file)
+    except (OSError, pa.ArrowException) as error:
+        raise DatasetError(
+            f"{file} cannot be read: {str(error).splitlines()[0]}; give a .csv or .parquet table"
+        ) from None
