@@ -54,6 +54,7 @@ ARRAYS: list[Case] = [
     ("categories", npz(x=np.array([[0], [1], [2], [1]])), {}, ["node: 1 categories"]),
     ("numbers around 10^9", npz(x=np.array([[10**9], [1], [2], [3]])), {},
      ["node: 1 numbers", "x holds whole numbers from 1 to 1,000,000,000: read as numbers, not as categories"]),
+    ("numbers beyond 32 bits", npz(x=np.array([[1e300], [1], [2], [3]])), {}, ["error: 1 values that are NaN"]),
     ("negative numbers", npz(x=np.array([[-5], [1], [2], [3]])), {}, ["node: 1 numbers", "from -5 to 3"]),
     ("unsigned 64 bits", npz(x=np.array([[2**63], [1], [2], [3]], dtype=np.uint64)), {}, ["node: 1 numbers"]),
     ("wrapping indptr", {"g.npz": {"indptr": [0, 2**62, -(2**62), 2], "indices": [1, 0]}}, {},

@@ -42,6 +42,8 @@ def read_labels(y: Array, kind: str | None, classes: int | None, *, pairs: bool 
         return Labels(y.astype(np.int64), kind or ("binary" if pairs else "multiclass"), 2, ("False", "True"))
     if y.dtype.kind in "bu":
         y = y.astype(np.int64 if y.max(initial=0) <= np.iinfo(np.int64).max else np.float64)
+    if y.dtype.kind == "f":
+        y = y.astype(np.float64)
     known = ~np.isnan(y) if y.dtype.kind == "f" else y != UNKNOWN
     if not known.any():
         return None
