@@ -65,7 +65,8 @@ def _settle_features(graph: "Graph", name: str, categories: str, names: str, row
     if value.ndim != 2 or value.shape[0] != rows:
         raise GraphError(f"{name} has shape {value.shape}; it must have {rows:,} rows, one per {_ROW[name]}")
     if value.dtype.kind == "f":
-        value = value.astype(np.float32, copy=False)
+        with np.errstate(over="ignore"):  # what is too large becomes infinite, which the checks tell
+            value = value.astype(np.float32, copy=False)
         _put(graph, categories, None)
     elif value.dtype.kind in "iub":
         value = as_integers(name, value, np.dtype(np.int32))
@@ -96,7 +97,8 @@ def _settle_labels(graph: "Graph") -> None:
         value = value.astype(np.int64, copy=False)
         wanted: tuple[int, ...] = (graph.num_items,)
     else:
-        value = value.astype(np.float32, copy=False)
+        with np.errstate(over="ignore"):
+            value = value.astype(np.float32, copy=False)
         if value.ndim == 1:
             value = value[:, None]
         wanted = (graph.num_items, task.classes)

@@ -135,6 +135,8 @@ LABELS: list[Case] = [
     ("truth values", both("label: true false true -"), {}, ["2 classes (False, True)", "3 of 4 nodes labelled"]),
     ("fractions", both("label: 0.5 1.5 2 -"), {}, ["node regression, 1 targets, mae; 3 of 4 nodes labelled"]),
     ("whole, but a regression", both("label: 1 2 3 1"), {"task": "regression"}, ["node regression, 1 targets"]),
+    ("whole with a gap, but a regression", both("label: 1 2 3 -"), {"task": "regression"}, ["3 of 4 nodes labelled"]),
+    ("truth values, but a regression", both("label: 1 0 1 -"), {"task": "regression"}, ["regression, 1 targets"]),
     ("another column", both("team: x y x y"), {"label": "team"}, ["2 classes (x, y)"]),
     ("another column, mistyped", both("team: x y x y"), {"label": "teem"}, ["error: did you mean 'team'?"]),
     ("two columns of 0 and 1", both("p: 0 1 1 0", "q: 1 1 0 0"), {"label": "p,q"}, ["multilabel, 2 labels (p, q)"]),

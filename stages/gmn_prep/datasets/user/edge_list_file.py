@@ -30,8 +30,7 @@ from gmn_prep.datasets.user.table_columns import (
 from gmn_prep.datasets.user.table_features import read_numbers, stack_features
 from gmn_prep.datasets.user.table_file import TABLE_SUFFIXES, UserTable, list_files, read_tables
 from gmn_prep.datasets.user.table_labels import read_label_columns
-
-MASKS = ("train_mask", "val_mask", "test_mask")
+from gmn_prep.datasets.user.user_splits import MASKS
 
 
 def find_node_table(path: Path, options: DatasetOptions) -> Path | None:

@@ -38,8 +38,12 @@ def read_labels(y: Array, kind: str | None, classes: int | None, *, pairs: bool 
         return _read_several(y, kind, classes)
     if y.dtype.kind == "U":
         return _read_text(y, kind, classes)
-    if y.dtype.kind == "b":
+    if y.dtype.kind == "b" and kind in (None, "multiclass", "binary"):
         return Labels(y.astype(np.int64), kind or ("binary" if pairs else "multiclass"), 2, ("False", "True"))
+    if y.dtype.kind in "bu":
+        y = y.astype(np.int64 if y.max(initial=0) <= np.iinfo(np.int64).max else np.float64)
+    if y.dtype.kind == "f":
+        y = y.astype(np.float64)
     known = ~np.isnan(y) if y.dtype.kind == "f" else y != UNKNOWN
     if not known.any():
         return None
@@ -49,13 +53,15 @@ def read_labels(y: Array, kind: str | None, classes: int | None, *, pairs: bool 
     notes: list[str] = []
     if kind is None:
         kind = _guess_kind(y, values, int(known.sum()), notes)
-    if kind == "regression":
-        return Labels(y, kind, 1, notes=notes)
-    if kind == "multilabel":
-        return Labels(y, kind, 1 if classes is None else classes)
+    if kind in ("regression", "multilabel"):
+        return Labels(np.where(known, y, np.nan), kind, 1, notes=notes)
     if np.any(values != np.floor(values)):
         raise DatasetError(
             f"labels of a {kind} task must be whole numbers; found {_few(values)}; or say --task regression"
+        )
+    if y.dtype.kind == "f" and np.abs(values).max() > 2**53:
+        raise DatasetError(
+            f"labels hold {values[-1]:g}, too large for classes; say --task regression if they are quantities"
         )
     if pairs and kind == "multiclass" and values.size <= 2:
         kind = "binary"
