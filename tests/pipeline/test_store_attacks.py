@@ -226,6 +226,16 @@ def test_check_full_and_sampled_find_a_flipped_bit(tmp_path: Path, codec: str) -
             store.view().gather([0])
 
 
+def test_check_sampled_looks_at_the_graph_too(tmp_path: Path) -> None:
+    path = make(tmp_path / "s.zarr")
+    poke(path / "graph/x", "<f4", 7, 0.25)
+    store = TokenStore.open(path, check="sampled")
+    store.finish_check()
+    assert store.graph.x is not None
+    with pytest.raises(StoreCorruptError, match="graph/x was changed"):
+        store.finish_check()
+
+
 CUT = textwrap.dedent(
     """
     import os, sys
