@@ -9,6 +9,8 @@ from gmn_pipeline.names import check_names
 
 Level = Literal["node", "graph", "link"]
 
+MOST_CLASSES = 1_000_000
+
 
 @dataclass(frozen=True)
 class Task:
@@ -44,6 +46,8 @@ class Task:
         least = 2 if self.kind in ("multiclass", "binary") else 1
         if self.classes < least or (self.kind == "binary" and self.classes != 2):
             raise GraphError(f"a {self.kind} task cannot have {self.classes} classes; it needs at least {least}")
+        if self.classes > MOST_CLASSES:
+            raise GraphError(f"{self.classes:,} classes are more than a model can tell apart; at most {MOST_CLASSES:,}")
         if self.class_names is not None:
             object.__setattr__(self, "class_names", tuple(self.class_names))
             check_names("class names", self.class_names, self.classes)

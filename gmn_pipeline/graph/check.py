@@ -11,6 +11,8 @@ from gmn_pipeline.types import Array
 if TYPE_CHECKING:
     from gmn_pipeline.graph import Graph
 
+MOST_CATEGORIES = 10_000_000
+
 
 def check_graph(graph: "Graph") -> None:
     """Raise GraphError at the first thing wrong with `graph`."""
@@ -86,6 +88,11 @@ def _check_features(name: str, value: Array, categories: tuple[int, ...] | None)
         return
     if len(categories) != value.shape[1]:
         raise GraphError(f"{len(categories)} category counts for the {value.shape[1]} columns of {name}")
+    if max(categories, default=0) > MOST_CATEGORIES:
+        raise GraphError(
+            f"{name} has {max(categories):,} categories in one column, and a model holds a vector for each; give "
+            "numbers as floats, or count categories from 0"
+        )
     low, high = value.min(axis=0, initial=0), value.max(axis=0, initial=-1)
     for column, count in enumerate(categories):
         if low[column] < 0 or high[column] >= count:

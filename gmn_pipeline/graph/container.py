@@ -206,7 +206,10 @@ class Graph:
         if found > n or min(src.min(initial=0), dst.min(initial=0)) < 0:
             low = int(min(src.min(initial=0), dst.min(initial=0)))
             raise GraphError(f"edges name nodes {low}..{found - 1}; with {n:,} nodes, ids are 0..{n - 1}")
-        if fields.get("x") is None and n > MOST_ISOLATED + 100 * src.size:
+        x = fields.get("x")
+        if x is not None and len(x) != n:
+            raise GraphError(f"x has {len(x):,} rows for {n:,} nodes; it needs one per node")
+        if x is None and n > MOST_ISOLATED + 100 * src.size:
             raise GraphError(
                 f"{n:,} nodes with only {src.size:,} edges: names rather than numbers from 0; number the nodes, or "
                 "give x if they are so many"

@@ -1,4 +1,4 @@
-"""Between our `Graph` and PyG's `Data`. The only part of the contract that imports torch, and only when called."""
+"""Between our `Graph` and PyG's `Data`. With `tensors`, all that imports torch in the contract, when it is called."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -39,6 +39,11 @@ class Texts(Sequence[str]):
         """The texts of some rows."""
         return [self[int(row)] for row in rows]
 
+    def rows(self, texts: Sequence[str]) -> IntArray:
+        """The row of each text, (len(texts),) int64; -1 where there is none, the last where there are several."""
+        place = {text: row for row, text in enumerate(self)}
+        return np.array([place.get(text, -1) for text in texts], dtype=np.int64)
+
     def check(self, name: str) -> None:
         """Raise GraphError unless every text is UTF-8 by itself."""
         inside = self.content[self.ptr[self.ptr < self.content.size]] & 0xC0 == 0x80

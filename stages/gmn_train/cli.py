@@ -48,8 +48,7 @@ def run(
     json: Json = False,
 ) -> None:
     """Train a model from a store. A finished run is reported; an interrupted one continues."""
-    from gmn_train.settings.numbers import parse_numbers
-    from gmn_train.settings.request import read_request
+    from gmn_train.settings.request import parse_numbers, read_request
 
     file, flags = request
     config = read_request({**flags, "model.name": model}, file, change or []).config

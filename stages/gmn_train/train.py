@@ -19,9 +19,8 @@ from gmn_pipeline.console.machine import peak_memory
 from gmn_pipeline.counter_random import Purpose, key_path
 from gmn_pipeline.errors import NotFiniteError, TrainError
 from gmn_pipeline.store.reader import TokenStore
-from gmn_train.data.clock import Clock
 from gmn_train.data.labelled import LabelledData
-from gmn_train.data.read_ahead import ReadAhead
+from gmn_train.data.read_ahead import Clock, ReadAhead
 from gmn_train.data.samplers import Loaded, Sampler, make_sampler
 from gmn_train.data.steps import Step
 from gmn_train.learning.evaluation import evaluate_parts, is_better
@@ -30,8 +29,8 @@ from gmn_train.learning.optimizer import learning_rate, make_optimizer
 from gmn_train.machine.compute import Compute
 from gmn_train.model.frame import GraphModel, make_graph_model
 from gmn_train.runs.checkpoint import Checkpoints, Progress
+from gmn_train.runs.display import RunHeader, Watcher
 from gmn_train.runs.folder import RunFolder
-from gmn_train.runs.watcher import RunHeader, Watcher
 from gmn_train.settings.run_settings import TrainConfig
 
 Place = tuple[int, Step]  # epoch, step

@@ -14,6 +14,8 @@ from tests.benchmarks.timing import Row, side_by_side
 
 BATCH, LENGTH, WIDTH = 2048, 17, 64  # tokens 8/1/2 of 2048 nodes
 PARTS = {
+    "TileLayer": "BiMamba layers on tiles",
+    "GatedSums": "gated messages",
     "FusedScan": "scan with softplus and gate",
     "FusedConv": "convolution",
     "aten::mm": "matrix products",

@@ -79,12 +79,12 @@ def run_result(folder: Path, name: str) -> dict[str, Any]:
         call(app, ["run", "--store", f"{store}.zarr", *arguments, "--run-dir", str(run), "--quiet"])
     last = torch.load(run / "checkpoints" / "last.pt", weights_only=True)["model"]
     best = load_file(run / "checkpoints" / "best.safetensors")
-    summary = json.loads((run / "summary.json").read_text())
+    losses = [json.loads(line)["loss"] for line in (run / "metrics.jsonl").read_text().splitlines()]
     total = sum(float(t.double().abs().sum()) for t in last.values())
     return {
         "last": weights_digest(list(last.values())),
         "best": weights_digest([best[key] for key in last]),
-        "values": {"val": round(summary["val"], 5), "test": round(summary["test"], 5), "weights": round(total, 3)},
+        "values": {"first loss": round(losses[0], 5), "last loss": round(losses[-1], 5), "weights": round(total, 3)},
     }
 
 

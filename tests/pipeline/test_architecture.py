@@ -50,7 +50,7 @@ def test_packages_import_only_what_they_may(package: str) -> None:
 
 
 def test_torch_stays_where_it_belongs() -> None:
-    """The contract imports it inside functions of one file; stage one inside its dataset adapters."""
+    """The contract imports it inside functions of two files; stage one inside its dataset adapters."""
     for package, allowed in (("gmn_pipeline", {"pyg.py", "tensors.py"}), ("gmn_prep", None)):
         for file in SOURCES[package].rglob("*.py"):
             for name, inside in imports(file):

@@ -78,9 +78,11 @@ def test_id_dtype_rule() -> None:
     assert id_dtype(2**31) == np.int64  # a graph with more than 2^31 edge slots needs wider slot ids
 
 
-def test_the_largest_category_is_counted() -> None:
-    graph = Graph.from_edges([[0, 1]], x=np.array([[2**31 - 1], [0]]))
+def test_the_largest_category_is_counted_and_refused() -> None:
+    graph = Graph.from_edges([[0, 1]]).replace(x=np.array([[2**31 - 1], [0]]))
     assert graph.x_categories == (2**31,)
+    with pytest.raises(GraphError, match="2,147,483,648 categories in one column"):
+        graph.check()
 
 
 MULTI = Task.of("node", "multiclass", 3)
@@ -105,6 +107,8 @@ MULTI = Task.of("node", "multiclass", 3)
         (lambda: Graph.from_csr([0, 2, 3, 4], [2, 1, 0, 0]), "not sorted"),
         (lambda: Graph.from_edges([[0, 1]], x=np.array([[1.0], [np.nan]])), "NaN"),
         (lambda: Graph.from_edges([[0, 1]], x=np.zeros((3, 1))), "one per node"),
+        (lambda: Graph.from_edges([[0, 1]], 10**12, x=np.zeros((2, 1))), "one per node"),
+        (lambda: Task.of("node", "multiclass", 10**9), "more than a model can tell apart"),
         (lambda: Graph.from_edges([[0, 1]], x=np.array([["a"], ["b"]])), "floats, or integers"),
         (lambda: Graph.from_edges([[0, 1]], x=np.array([[-1], [0]])), "categories -1"),
         (lambda: Graph.from_edges([[0, 1]], y=np.array([0, 3]), task=MULTI), "0..2"),

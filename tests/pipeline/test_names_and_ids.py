@@ -66,6 +66,7 @@ def test_a_store_without_names_does_not_mention_them(tmp_path):
 def test_texts():
     texts = Texts.of(["", "a", 5, "日本"])
     assert (len(texts), list(texts), texts[-1]) == (4, ["", "a", "5", "日本"], "日本")
+    assert texts.rows(["日本", "x", "a"]).tolist() == [3, -1, 1]
     with pytest.raises(IndexError):
         texts[4]
     with pytest.raises(GraphError, match="not UTF-8"):

@@ -12,8 +12,7 @@ from torch.nn.functional import cross_entropy
 from gmn_pipeline import Graph, Task, TokenSettings, TokenStore
 from gmn_pipeline.console.config import Layer, load_config
 from gmn_pipeline.errors import ConfigError, ModelError
-from gmn_train.data.neighbourhood import Neighbourhood
-from gmn_train.data.node_order import NodeOrder
+from gmn_train.data.inputs.record import Neighbourhood, NodeOrder
 from gmn_train.data.token_chunks import TokenChunk
 from gmn_train.model import GMN, InputSource, ModelConfig, ModelInputs, batch_inputs, whole_inputs
 from tests.stores import ring_graph

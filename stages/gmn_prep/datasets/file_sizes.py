@@ -42,10 +42,14 @@ def check_npz(path: Path) -> None:
 
 def check_torch(path: Path) -> None:
     """Raise DatasetError for a torch file that is packed tighter than torch does, which never compresses."""
-    if zipfile.is_zipfile(path):
+    try:
+        if not zipfile.is_zipfile(path):
+            return
         with zipfile.ZipFile(path) as archive:
             total = sum(member.file_size for member in archive.infolist())
-        check_unpacked(path, total, ratio=2, remedy="save it anew with torch.save")
+    except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+        raise DatasetError(f"{path.name} is not a file saved by torch ({' '.join(str(error).split())})") from error
+    check_unpacked(path, total, ratio=2, remedy="save it anew with torch.save")
 
 
 def _read_header(file: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:

@@ -17,7 +17,7 @@ from gmn_pipeline.errors import ModelError
 from gmn_pipeline.store.token_settings import TokenSettings
 from gmn_pipeline.store.view import TokenBatch
 from gmn_pipeline.types import Array, IntArray
-from gmn_train.data.clock import Clock
+from gmn_train.data.read_ahead import Clock
 
 
 @dataclass(frozen=True)

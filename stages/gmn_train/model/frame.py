@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from gmn_pipeline.errors import ModelError
 from gmn_pipeline.tables import load_code
 from gmn_train.data.inputs import InputFacts, ModelInputs
+from gmn_train.model.layers.edge_states import EdgeStates, project_edge_states
 from gmn_train.model.layers.features import FeatureProjection
 from gmn_train.model.layers.heads import GraphHead, LinkHead, NodeHead, pool_graphs
 from gmn_train.settings.model_settings import ModelConfig
@@ -51,15 +52,15 @@ class GraphModel(nn.Module):
         else:
             self.head = (LinkHead if facts.level == "link" else NodeHead)(width, facts.outputs, config.dropout)
 
-    def embed(self, inputs: ModelInputs) -> tuple[Tensor, Tensor | None]:
-        """Node states (U, d) and edge states (edge rows, d) where there are edge features."""
+    def embed(self, inputs: ModelInputs) -> tuple[Tensor, EdgeStates | None]:
+        """Node states (U, d), and edge states where there are edge features."""
         if isinstance(self.head, GraphHead) and inputs.targets < inputs.scanned:
             raise ModelError("a graph task needs whole graphs; build the inputs with whole_inputs")
         extra = [e for e in (inputs.encodings, inputs.log_degree) if e is not None]
         h: Tensor = self.project(inputs.x, extra, inputs.rows)
         if self.project_edges is None or inputs.edge_attr is None:
             return h, None
-        return h, self.project_edges(inputs.edge_attr, [], len(inputs.edge_attr))
+        return h, project_edge_states(self.project_edges, inputs.edge_attr, self.facts.edge_categories)
 
     def predict(self, h: Tensor, inputs: ModelInputs, deltas: Tensor | None = None) -> ModelOutputs:
         """From the last node states (S, d) to the task's outputs."""

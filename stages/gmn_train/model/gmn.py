@@ -17,6 +17,7 @@ from gmn_train.model.layers.branches import make_branch
 from gmn_train.model.layers.node_layer import NodeLayer, make_norm
 from gmn_train.model.layers.quick_dropout import quick_dropout
 from gmn_train.model.layers.token_block import TokenBlock
+from gmn_train.model.tables import ENCODERS
 from gmn_train.settings.model_settings import ModelConfig
 
 
@@ -33,6 +34,10 @@ class GMN(GraphModel):
         self.blocks = nn.ModuleDict(blocks)
         self.block_norms = nn.ModuleDict({i: make_norm(config.norm, width) for i in blocks})
         self.literal_branch = make_branch(config, edges) if config.mpnn_form == "literal" else None
+
+    @property
+    def _encoder_reads_edges(self) -> bool:
+        return "edge_features" in ENCODERS[self.config.encoder].reads
 
     def _bimamba(self) -> BiMamba:
         # Without its own dropout: that would not be keyed by node in a token block, and is slower in a node layer.
@@ -78,8 +83,10 @@ class GMN(GraphModel):
             ModelError: the inputs lack what the settings need, or were built for another model.
         """
         self._check(inputs)
-        raw, edge_states = self.embed(inputs)  # (U, d), (edge rows, d)
-        scanned_edges = None if edge_states is None else edge_states[: inputs.near.edge_index.shape[1]]  # (E, d)
+        raw, edges = self.embed(inputs)  # (U, d)
+        scanned_edges = None if edges is None else edges.first(inputs.near.edge_index.shape[1])
+        # (edge rows, d), for encoders that read them
+        edge_states = None if edges is None or not self._encoder_reads_edges else edges.of_all()
         deltas: list[Tensor] = []
 
         def read_tokens(block: TokenBlock, h: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from gmn_pipeline.errors import TrainError
-from gmn_train.data.clock import Clock
+from gmn_train.data.read_ahead import Clock
 from gmn_train.runs.folder import RunFolder
 from gmn_train.settings.run_settings import TrainConfig
 

@@ -11,8 +11,8 @@ from gmn_pipeline.console.config import identity
 from gmn_pipeline.errors import TrainError
 from gmn_pipeline.store.reader import TokenStore
 from gmn_train.machine.compute import Compute, use_threads
+from gmn_train.runs.display import Watcher
 from gmn_train.runs.folder import RunFolder, default_run_dir
-from gmn_train.runs.watcher import Watcher
 from gmn_train.settings.run_settings import TrainConfig
 from gmn_train.train import Training, train
 

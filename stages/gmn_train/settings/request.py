@@ -1,22 +1,24 @@
 """From the command line to the settings of a run: class defaults < recipe < model < TOML file < flags and --set.
 
-Nothing heavy is imported here, so that a mistake is told at once.
+What nobody set is chosen from the store. Nothing heavy is imported here, so that a mistake is told at once.
 """
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import ceil
 from pathlib import Path
 from typing import Any
 
 from gmn_pipeline.console.config import Layer, as_table, flatten, load_config, nest, read_toml, sources_of
-from gmn_pipeline.errors import ConfigError
+from gmn_pipeline.console.machine import usable_cores
+from gmn_pipeline.errors import ConfigError, TrainError
 from gmn_pipeline.recipes import NO_RECIPE, choose_recipe
+from gmn_pipeline.store.manifest import Manifest
 from gmn_pipeline.store.manifest_file import read_manifest
 from gmn_train.model.tables import MODELS
 from gmn_train.settings.model_settings import check_fixed
-from gmn_train.settings.resolve import resolve
-from gmn_train.settings.run_settings import TrainConfig
+from gmn_train.settings.run_settings import Mode, TrainConfig
 
 
 @dataclass(frozen=True)
@@ -83,3 +85,53 @@ def _assignment(text: str) -> tuple[str, Any]:
         return key.strip(), tomllib.loads(f"x = {value}")["x"]
     except tomllib.TOMLDecodeError:
         return key.strip(), value.strip()
+
+
+def resolve(config: TrainConfig, manifest: Manifest) -> TrainConfig:
+    """The settings with nothing left to choose.
+
+    Raises ConfigError (more tokens than stored, a mode the store does not have), TrainError (another store than the
+    settings were made for).
+    """
+    if config.fingerprint not in (None, manifest.fingerprint):
+        raise TrainError(
+            f"these settings were made for another store than {config.store} (fingerprint {config.fingerprint[:12]}, "
+            f"this one is {manifest.fingerprint[:12]}); use that store, or leave fingerprint out of the config file"
+        )
+    tokens = manifest.tokens.smaller(config.m, config.M, config.s)
+    mode = _mode(config, many=manifest.graph.many)
+    graphs = mode == "graphs"
+    automatic: dict[str, Any] = {
+        "epochs": 100 if graphs else 200,
+        "lr": 0.001 if graphs else 0.005,
+        "threads": usable_cores(),
+        "recipe": "none",
+    }
+    chosen = {name: value for name, value in automatic.items() if getattr(config, name) is None}
+    model = config.model
+    if model.dt_rank is None:
+        model = replace(model, dt_rank=ceil(model.width / 16))
+    return replace(
+        config, m=tokens.m, M=tokens.M, s=tokens.s, mode=mode, fingerprint=manifest.fingerprint, model=model, **chosen
+    )
+
+
+def _mode(config: TrainConfig, *, many: bool) -> Mode:
+    if many:
+        if config.mode not in (None, "graphs"):
+            raise ConfigError(f"mode {config.mode} is for one large graph; {config.store} holds many: leave it out")
+        return "graphs"
+    if config.mode == "graphs":
+        raise ConfigError(f"mode graphs needs a store of many graphs; {config.store} holds one: use full or batch")
+    return config.mode or "full"
+
+
+def parse_numbers(text: str | None, what: str) -> list[int]:
+    """`0,1,5-8` as a list of numbers, empty where nothing was given; ConfigError where it is no list."""
+    numbers: list[int] = []
+    for part in text.split(",") if text is not None else ():
+        first, dash, last = part.strip().partition("-")
+        if not first.isdigit() or (dash and not last.isdigit()):
+            raise ConfigError(f"--{what} is '{text}'; give numbers and ranges, such as 0,1,2 or 0-9")
+        numbers += range(int(first), int(last or first) + 1)
+    return numbers

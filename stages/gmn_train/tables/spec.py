@@ -10,7 +10,7 @@ from gmn_pipeline.console.config import first_problem, merge_tables, read_toml
 from gmn_pipeline.errors import ConfigError
 from gmn_pipeline.store.naming import default_store, store_stem
 from gmn_train.model.tables import MODELS
-from gmn_train.settings.numbers import parse_numbers
+from gmn_train.settings.request import parse_numbers
 
 _STRICT = {"extra": "forbid"}
 

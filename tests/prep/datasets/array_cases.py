@@ -10,7 +10,7 @@ from tests.prep.datasets.table_cases import DRAWN, Case
 with quiet_loader(downloading=False):
     import torch
     from torch_geometric.data import Batch, Data, HeteroData
-    from torch_geometric.transforms import ToSparseTensor
+    from torch_geometric.transforms import ToSparseTensor, ToUndirected
 
 RING = np.array([[0, 1, 2, 3], [1, 2, 3, 0]])
 INDEX = torch.from_numpy(RING)
@@ -72,6 +72,10 @@ PYG: list[Case] = [
     ("edge_weight and edge_attr", pt(edge_weight=torch.rand(4), edge_attr=torch.rand(4, 2)), {}, ["edge: 3 numbers"]),
     ("edge_weight of other length", pt(edge_weight=torch.rand(3)), {}, ["error: edge_weight has 3 values for 4 edges"]),
     ("adj_t", {"g.pt": lambda: ToSparseTensor()(Data(edge_index=INDEX, x=torch.rand(4, 1))).to_dict()}, {},
+     ["4 nodes, 4 edges", "node: 1 numbers"]),
+    ("adj_t as PyG leaves it", {"g.pt": lambda: ToSparseTensor()(Data(edge_index=INDEX, x=torch.rand(4, 1)))}, {},
+     ["4 nodes, 4 edges", "node: 1 numbers"]),
+    ("after a transform", {"g.pt": lambda: ToUndirected()(Data(edge_index=INDEX, x=torch.rand(4, 1)))}, {},
      ["4 nodes, 4 edges", "node: 1 numbers"]),
     ("adj_t with weights", {"g.pt": lambda: {"adj_t": torch.diag(torch.tensor([2.0, 3, 4]), 1).to_sparse_csr()}}, {},
      ["4 nodes, 3 edges", "edge: 1 numbers (edge_weight)"]),

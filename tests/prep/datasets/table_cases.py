@@ -6,6 +6,8 @@ A case is (title, files, options, lines). `lines` are parts of what `tokenize` p
 
 from typing import Any
 
+import pyarrow as pa
+
 Case = tuple[str, dict[str, Any], dict[str, Any], list[str]]
 
 EDGES = "src,dst\na,b\nb,c\nc,d\nd,a\na,c\n"
@@ -149,6 +151,12 @@ LABELS: list[Case] = [
      ["error: label column 'label' of nodes.csv holds dates"]),
     ("as many numbers as items", {"edges.csv": "src,dst\n0,1\n", "nodes.csv": "id,label\n" + "".join(
         f"{i},{i * i}\n" for i in range(60))}, {}, ["node regression", "60 different numbers for 60 items"]),
+    ("forty classes, some empty", {"edges.csv": "src,dst\n0,1\n", "nodes.csv": "id,label\n" + "".join(
+        f"{i},{'' if i % 7 == 0 else i % 40}\n" for i in range(400))}, {}, ["node multiclass, 40 classes"]),
+    ("forty classes with a point, some empty", {"edges.csv": "src,dst\n0,1\n", "nodes.csv": "id,label\n" + "".join(
+        f"{i},{'' if i % 7 == 0 else f'{i % 40}.0'}\n" for i in range(400))}, {}, ["node multiclass, 40 classes"]),
+    ("forty counts with a point", {"edges.csv": "src,dst\n0,1\n", "nodes.csv": "id,label\n" + "".join(
+        f"{i},{i % 40}.0\n" for i in range(400))}, {}, ["node regression", "--task multiclass says otherwise"]),
     ("as many texts as items", {"edges.csv": "src,dst\n0,1\n", "nodes.csv": "id,label\n" + "".join(
         f"{i},t{i}\n" for i in range(60))}, {}, ["error: labels are 60 different texts for 60 items"]),
 ]  # fmt: skip
@@ -172,4 +180,38 @@ SPLITS: list[Case] = [
     ("too few", both("label: x y - -"), {}, ["2 labelled items are too few for training, validation and testing each"]),
 ]  # fmt: skip
 
-TABLES = [*FORMS, *BROKEN, *FEATURES, *LABELS, *SPLITS]
+MANY = {"edges.csv": "src,dst\na,c\nb,d\n", "nodes.csv": nodes("graph: g1 g2 g1 g2", "age: 1 2 3 4")}
+GRAPHS: list[Case] = [
+    ("a column of graphs", MANY, {}, ["2 graphs, 4 nodes, 2 edges, called 'a'", "node: 1 numbers (age)"]),
+    ("a table of graphs", MANY | {"graphs.csv": "id,label\ng2,x\ng1,y\ng3,x\n"}, {},
+     ["3 graphs, 4 nodes", "graph multiclass, 2 classes (x, y)", "called 'b'"]),
+    ("targets of graphs", MANY | {"graphs.csv": "id,label\ng2,0.5\ng1,1.5\n"}, {}, ["graph regression"]),
+    ("a graph not listed", MANY | {"graphs.csv": "id,label\ng2,x\n"}, {}, ["error: nodes.csv names graph 'g1'"]),
+    ("graphs, and nodes of none", both("label: x y x y") | {"graphs.csv": "id,label\ng1,x\n"}, {},
+     ["error: graphs.csv lists graphs, and nodes.csv has no column 'graph'"]),
+    ("an edge between graphs", MANY | {"edges.csv": "src,dst\na,b\n"}, {}, ["error: of different graphs"]),
+]  # fmt: skip
+
+PARQUET: list[Case] = [
+    ("ids of numbers", {"e.parquet": {"src": [0, 1], "dst": [1, 2]}}, {}, ["3 nodes, 2 edges"]),
+    ("ids with a point", {"e.parquet": {"src": [0.0, 1.0], "dst": [1.0, 2.0]}}, {}, ["3 nodes, 2 edges"]),
+    ("ids of half numbers", {"e.parquet": {"src": [0.5], "dst": [1.0]}}, {}, ["called '0.5'"]),
+    ("an empty id", {"e.parquet": {"src": ["a", None], "dst": ["b", "c"]}}, {}, ["error: rows with an empty id"]),
+    ("categories", {"e.parquet": {"src": [0, 1], "dst": [1, 2], "kind": pa.array(["x", "y"]).dictionary_encode()}}, {},
+     ["edge: 2 numbers (kind=x, kind=y)"]),
+    ("times", {"e.parquet": {"src": [0], "dst": [1], "at": pa.array([10**15], pa.timestamp("us"))}}, {},
+     ["edge: 1 numbers (at)", "is a date"]),
+    ("decimals", {"e.parquet": {"src": [0], "dst": [1], "price": pa.array([1]).cast(pa.decimal128(25, 2))}}, {},
+     ["edge: 1 numbers (price)"]),
+    ("vectors", {"e.parquet": {"src": [0], "dst": [1], "v": [[0.5, 1.5]]}}, {}, ["edge: 2 numbers (v[0], v[1])"]),
+    ("vectors of several lengths", {"e.parquet": {"src": [0, 1], "dst": [1, 2], "v": [[1], [1, 2]]}}, {},
+     ["error: column 'v' of e.parquet holds lists of different lengths"]),
+    ("records", {"e.parquet": {"src": [0], "dst": [1], "r": [{"a": 1}]}}, {}, ["error: e.parquet is of type"]),
+    ("bytes", {"e.parquet": {"src": [0], "dst": [1], "b": [b"x"]}}, {}, ["error: e.parquet is not UTF-8"]),
+    ("nodes of another type", {"edges.parquet": {"src": ["a"], "dst": ["b"]}, "nodes.csv": "id,label\na,x\nb,y\n"}, {},
+     ["2 classes (x, y)"]),
+    ("a table of one row, many times", {"e.parquet": {"src": [0] * 3_000_000, "dst": [1] * 3_000_000}}, {},
+     ["error: e.parquet holds 3,000,000 rows in"]),
+]  # fmt: skip
+
+TABLES = [*FORMS, *BROKEN, *FEATURES, *LABELS, *SPLITS, *GRAPHS, *PARQUET]

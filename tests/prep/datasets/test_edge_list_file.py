@@ -4,6 +4,7 @@ import pytest
 from pyarrow import csv, parquet
 
 from gmn_pipeline.errors import DatasetError
+from gmn_pipeline.names import match_columns
 from gmn_pipeline.task import Task
 from gmn_prep.datasets import DatasetOptions, dataset_identity, load_dataset
 
@@ -87,6 +88,27 @@ def test_node_table_as_told_is_part_of_the_identity(tmp_path):
     assert before != dataset_identity(str(path), DatasetOptions())
     write(table, {"node_id": [0, 1], "label": [1, 1]})
     assert before != dataset_identity(str(path), options)
+
+
+def test_shuffled_tables_are_joined_by_names_and_ids(tmp_path):
+    """What prediction on new data rests on: features of the same node and column are the same."""
+    rng = np.random.default_rng(0)
+    n = 30
+    ids = np.array([f"p{i}" for i in range(n)])
+    age, team = rng.random(n).astype(np.float32), np.array(["x", "y", "z"])[np.arange(n) % 3]
+    src, dst = rng.integers(0, n, (2, 80))
+    (tmp_path / "new").mkdir()
+    write(tmp_path / "nodes.csv", {"id": ids, "age": age, "team": team, "label": team})
+    first = load(write(tmp_path / "edges.csv", {"src": ids[src], "dst": ids[dst]})).graph
+    order = rng.permutation(n)[team[rng.permutation(n)] != "z"][:20]
+    kept = np.isin(src, order) & np.isin(dst, order)
+    write(tmp_path / "new/nodes.csv", {"team": team[order], "more": age[order], "id": ids[order], "age": age[order]})
+    again = load(write(tmp_path / "new/edges.csv", {"dst": ids[dst[kept]], "src": ids[src[kept]]})).graph
+    assert again.task is None
+    columns, ignored = match_columns(first.x_names, again.x_names)
+    assert ignored == ("more",)
+    rows = first.node_ids.rows(list(again.node_ids))
+    assert np.array_equal(again.x[:, columns], first.x[rows])
 
 
 GOOD = {"src": [0], "dst": [1]}

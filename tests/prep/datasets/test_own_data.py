@@ -4,7 +4,9 @@ from pathlib import Path
 from types import FunctionType
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from gmn_pipeline.errors import DatasetError
 from gmn_prep.datasets import DatasetOptions, dataset_identity, load_dataset
@@ -18,7 +20,9 @@ CASES = [("table", case) for case in TABLES] + [("npz", case) for case in ARRAYS
 
 def write(path, content):
     path.parent.mkdir(parents=True, exist_ok=True)
-    if path.suffix == ".npz":
+    if path.suffix == ".parquet" and isinstance(content, dict):
+        parquet.write_table(pa.table(content), path)
+    elif path.suffix == ".npz":
         np.savez(path, **content)
     elif isinstance(content, str | bytes):
         path.write_bytes(content if isinstance(content, bytes) else content.encode())

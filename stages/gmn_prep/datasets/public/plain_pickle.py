@@ -14,7 +14,7 @@ import numpy as np
 from gmn_pipeline.errors import DatasetError
 from gmn_pipeline.types import Array
 
-MOST_ENTRIES = 1 << 30
+MOST_ENTRIES = 1 << 26
 """Of a sparse matrix that is made dense; PubMed's has 9 million."""
 Names = Mapping[tuple[str, str], Callable[..., Any]]
 

@@ -50,7 +50,7 @@ def load_public_dataset(
                     download_files(raw, scratch)
                 graph = convert(scratch / raw.folder)
         except GmnError as error:
-            raise DatasetError(f"{name}: {error}") from error
+            raise DatasetError(f"{name}: {' '.join(str(error).split())}") from error
         # Files can be wrong in as many ways as they have bytes; SystemExit is ogb's, when a download is refused.
         except (Exception, SystemExit) as error:
             reason = f"{type(error).__name__}: {' '.join(str(error).split())}"

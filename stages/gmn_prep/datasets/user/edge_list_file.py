@@ -1,7 +1,8 @@
 """The user's own graph as a table of edges, with a table of nodes beside it.
 
 edges.csv   src, dst, and any further columns: edge features
-nodes.csv   id, [label], [split], and any further columns: node features
+nodes.csv   id, [label], [split], [graph], and any further columns: node features
+graphs.csv  id, [label], [split]: where there are many graphs
 
 Ids are text. With a table of nodes, nodes are numbered in its order and every edge must name one of its ids. Without
 one, whole numbers that leave few gaps are node numbers, and other ids are numbered in sorted order.
@@ -15,10 +16,12 @@ import numpy as np
 from gmn_pipeline.errors import DatasetError
 from gmn_pipeline.types import Array
 from gmn_prep.datasets.entry import DatasetOptions
+from gmn_prep.datasets.user.graph_table import find_graph_table, group_nodes
 from gmn_prep.datasets.user.table_columns import (
     COLUMNS,
     id_names,
     keep_features,
+    keep_ids,
     read_ids,
     read_parts,
     take_column,
@@ -61,12 +64,17 @@ def read_edge_list(path: Path, options: DatasetOptions) -> tuple[dict[str, Any],
                 )
         arrays |= _number_ends(ends[0], ends[1], edges, notes)
     else:
-        nodes = read_tables(place, id_names(options, "id"), header=options.header, notes=notes)
+        nodes = read_tables(place, id_names(options, "id", "graph"), header=options.header, notes=notes)
+        place = find_graph_table(path)
+        graphs = place and read_tables(place, id_names(options, "id"), header=options.header, notes=notes)
+        arrays |= group_nodes(nodes, graphs or None)
         ids = read_ids(take_column(nodes, "id", options.id), nodes)
         arrays["edges"] = np.stack([_look_up(column, ids, edges, nodes) for column in ends], axis=1)
         arrays["num_nodes"] = len(ids)
-        arrays["node_ids"] = ids
-        arrays |= _read_items(nodes, options)
+        arrays["node_ids"] = keep_ids(ids)
+        items = _read_items(graphs or nodes, options)
+        if "y" in items or not graphs:
+            arrays |= items | ({"level": "graph"} if graphs else {})
     keep_features([table for table in (nodes, edges) if table is not None], options.features, options.drop)
     for table, key, names in ((nodes, "x", "x_names"), (edges, "edge_attr", "edge_names")):
         if table is not None and table.columns:
@@ -75,7 +83,7 @@ def read_edge_list(path: Path, options: DatasetOptions) -> tuple[dict[str, Any],
 
 
 def _read_items(nodes: UserTable, options: DatasetOptions) -> dict[str, Any]:
-    """Labels, splits and times of the nodes, as far as the table has them."""
+    """Labels, splits and times of the nodes, or graphs, as far as the table has them."""
     arrays: dict[str, Any] = {}
     told = options.label
     if told is not None and told not in nodes.columns and "," in told:
@@ -116,7 +124,7 @@ def _number_ends(src: Any, dst: Any, edges: UserTable, notes: list[str]) -> dict
     else:
         ids = ids.take(pc.sort_indices(ids))
     ends = [np.asarray(pc.index_in(column, value_set=ids)) for column in (src, dst)]
-    return {"edges": np.stack(ends, axis=1), "num_nodes": len(ids), "node_ids": ids}
+    return {"edges": np.stack(ends, axis=1), "num_nodes": len(ids), "node_ids": keep_ids(ids)}
 
 
 def _look_up(column: Any, ids: Any, edges: UserTable, nodes: UserTable) -> Array:

@@ -11,6 +11,10 @@ FEW = 20
 """Different whole numbers that are classes even if written as 1.0, or if most items have their own."""
 
 
+UNKNOWN = np.iinfo(np.int64).min
+"""Stands for an empty field among whole numbers."""
+
+
 @dataclass
 class Labels:
     """Labels as `Graph` has them."""
@@ -36,7 +40,7 @@ def read_labels(y: Array, kind: str | None, classes: int | None, *, pairs: bool 
         return _read_text(y, kind, classes)
     if y.dtype.kind == "b":
         return Labels(y.astype(np.int64), kind or ("binary" if pairs else "multiclass"), 2, ("False", "True"))
-    known = ~np.isnan(y) if y.dtype.kind == "f" else np.ones(y.shape, dtype=bool)
+    known = ~np.isnan(y) if y.dtype.kind == "f" else y != UNKNOWN
     if not known.any():
         return None
     if np.isinf(y[known]).any():
@@ -62,11 +66,13 @@ def _guess_kind(y: Array, values: Array, known: int, notes: list[str]) -> str:
     whole = bool(np.all(values == np.floor(values)))
     if not whole:
         return "regression"
-    if y.dtype.kind == "f" and values.size <= FEW:
-        notes.append(f"labels are whole numbers ({_few(values)}): read as classes; --task regression says otherwise")
-        return "multiclass"
     if y.dtype.kind == "f":
-        return "regression"
+        # Tables with missing values turn 0, 1, 2 into 0.0, 1.0, 2.0.
+        dense = values.tolist() == list(range(values.size)) and 5 * values.size <= known < y.size
+        kind, other = ("multiclass", "regression") if values.size <= FEW or dense else ("regression", "multiclass")
+        words = {"multiclass": "classes", "regression": "quantities"}[kind]
+        notes.append(f"labels are whole numbers ({_few(values)}): read as {words}; --task {other} says otherwise")
+        return kind
     if values.size > FEW and values.size > known / 2:
         notes.append(
             f"labels are {values.size:,} different numbers for {known:,} items: read as a regression; "

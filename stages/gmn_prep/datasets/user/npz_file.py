@@ -24,7 +24,7 @@ def read_npz(path: Path, _options: DatasetOptions) -> tuple[dict[str, Any], list
         ValueError,
         AttributeError,
         MemoryError,
-        NotImplementedError,
+        RuntimeError,
         zipfile.BadZipFile,
     ) as error:
         # A pickled object array, a lone .npy under a wrong name, and no zip file at all end here.

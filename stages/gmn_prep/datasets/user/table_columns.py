@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from gmn_pipeline.errors import DatasetError, nearest
-from gmn_pipeline.graph import TEST, TRAIN, VAL
+from gmn_pipeline.graph import TEST, TRAIN, VAL, Texts
 from gmn_pipeline.types import Array
 from gmn_prep.datasets.entry import DatasetOptions
 from gmn_prep.datasets.user.table_file import UserTable
@@ -16,6 +16,7 @@ COLUMNS = {
     "id": ("id", "node", "node_id"),
     "label": ("label", "y", "target", "class"),
     "split": ("split",),
+    "graph": ("graph", "graph_id"),
 }
 PLACES = {"src": "0", "dst": "1", "id": "0"}
 """Where a column stands in a table without a header, unless told."""
@@ -26,8 +27,8 @@ MISSING = ("", "NA", "N/A", "#N/A", "nan", "NaN", "null", "NULL")
 
 def id_names(options: DatasetOptions, *roles: str) -> tuple[str, ...]:
     """Names, in lower case, of columns that hold ids: they are read as text."""
-    told = [getattr(options, role) for role in roles]
-    usual = [name for role in roles for name in (*COLUMNS[role], PLACES[role])]
+    told = [getattr(options, role, None) for role in roles]
+    usual = [name for role in roles for name in (*COLUMNS[role], PLACES.get(role))]
     return tuple(str(name).lower() for name in (*told, *usual) if name)
 
 
@@ -92,6 +93,16 @@ def read_ids(column: Any, table: UserTable) -> Any:
     if len(ids) and pc.all(pc.match_substring_regex(ids, r"^-?\d+\.0$")).as_py():
         ids = pc.replace_substring_regex(ids, r"\.0$", "")
     return ids
+
+
+def keep_ids(ids: Any) -> Texts:
+    """Ids as a graph keeps them, without a Python object for each."""
+    import pyarrow as pa
+
+    ids = ids.cast(pa.large_string())
+    _, ptr, content = pa.concat_arrays([ids]).buffers()  # without an offset
+    ptr = np.frombuffer(ptr, dtype=np.int64)[: len(ids) + 1] if ptr is not None else np.zeros(1, dtype=np.int64)
+    return Texts(ptr, np.frombuffer(content or b"", dtype=np.uint8)[: int(ptr[-1])])
 
 
 def read_parts(column: Any, table: UserTable) -> Array:

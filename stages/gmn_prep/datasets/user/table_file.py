@@ -77,11 +77,12 @@ def _read(path: Path, texts: tuple[str, ...], header: bool, notes: list[str]) ->
     try:
         if path.suffix == ".parquet":
             table, headed = _read_parquet(path), True
+            table.validate(full=True)
         else:
             table, headed = _read_text(path, texts, header, notes)
         names = [name.strip() for name in table.column_names]
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
-        if "invalid UTF8" in str(error):
+        if "invalid utf8" in str(error).lower():
             raise DatasetError(f"{path.name} is not UTF-8 text; save it as UTF-8") from error
         raise DatasetError(f"{path.name} cannot be read as a table ({_line(error)})") from error
     except UnicodeDecodeError as error:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from gmn_pipeline.errors import DatasetError
+from gmn_prep.datasets.user.labels import UNKNOWN
 from gmn_prep.datasets.user.table_columns import MISSING
 from gmn_prep.datasets.user.table_features import read_numbers
 from gmn_prep.datasets.user.table_file import UserTable
@@ -13,7 +14,7 @@ from gmn_prep.datasets.user.table_file import UserTable
 def read_label_columns(columns: dict[str, Any], table: UserTable) -> dict[str, Any]:
     """`y` of the .npz format: one column as it is, several side by side with their names as `class_names`.
 
-    Text is an array of text, empty where unknown; whole numbers stay whole where none is missing.
+    Text is an array of text, empty where unknown; whole numbers stay whole, UNKNOWN where empty.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -24,8 +25,8 @@ def read_label_columns(columns: dict[str, Any], table: UserTable) -> dict[str, A
     ((name, column),) = columns.items()
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    if pa.types.is_integer(column.type) and not column.null_count:
-        return {"y": np.asarray(column).astype(np.int64)}
+    if pa.types.is_integer(column.type) and not pa.types.is_uint64(column.type):
+        return {"y": np.asarray(pc.fill_null(column.cast(pa.int64()), UNKNOWN))}
     if pa.types.is_boolean(column.type):
         column = pc.if_else(column, "True", "False")
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):

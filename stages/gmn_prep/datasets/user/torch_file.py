@@ -13,18 +13,31 @@ from gmn_pipeline.errors import DatasetError, GraphError
 from gmn_pipeline.graph.tensors import data_arrays
 from gmn_prep.datasets.entry import DatasetOptions
 from gmn_prep.datasets.file_sizes import check_torch
+from gmn_prep.datasets.public.plain_tensors import allowing
 from gmn_prep.datasets.public.quiet_loader import quiet_loader
 from gmn_prep.datasets.user.user_graph import KEYS, SCALARS
 
+READ = ("adj_t", "edge_weight")
+"""Attributes that are read beside those of the .npz format."""
+USELESS = ("batch", "ptr")
+"""Attributes that say what is known anyway."""
+HETERO = "holds a HeteroData; save data.to_homogeneous().to_dict(), a graph of one type of nodes and edges"
 MOST_NODES = 1 << 40
 """Of one graph: sums of more wrap around."""
 
 
 def read_torch(path: Path, _options: DatasetOptions) -> tuple[dict[str, Any], list[str]]:
     """The arrays of the .npz format that the file holds, and notes; other attributes are left aside."""
+    with quiet_loader(downloading=False):
+        content = _load(path)
+    return arrays_of_object(content, path)
+
+
+def arrays_of_object(content: Any, path: Path) -> tuple[dict[str, Any], list[str]]:
+    """The same for what such a file holds, already in memory. path: what to call it in messages."""
     try:
         with quiet_loader(downloading=False):  # torch warns of sparse tensors
-            graphs, notes = _graphs(_load(path), path)
+            graphs, notes = _graphs(content, path)
         return (graphs[0] if len(graphs) == 1 else _join(graphs)), notes
     except (GraphError, ValueError, TypeError, IndexError, KeyError, RuntimeError) as error:
         raise DatasetError(f"{path.name}: {' '.join(str(error).split())}") from error
@@ -37,9 +50,9 @@ def _load(path: Path) -> Any:
     from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
     from torch_geometric.data.storage import AttrType, GlobalStorage
 
-    known: list[Any] = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage, AttrType]
+    known = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage, AttrType, dict, list]
     try:
-        with torch.serialization.safe_globals(known), torch.sparse.check_sparse_tensor_invariants():
+        with allowing(known), torch.sparse.check_sparse_tensor_invariants():
             return torch.load(path, map_location="cpu", weights_only=True)
     except UnpicklingError as error:
         raise DatasetError(f"{path.name} {_reason(str(error))}") from error
@@ -49,12 +62,10 @@ def _load(path: Path) -> Any:
 
 def _reason(refusal: str) -> str:
     """Why torch does not read a file, by the class it names."""
-    if "defaultdict" in refusal:
-        return "holds a Data with attributes that PyG cached, which torch does not read; save data.to_dict()"
     if "DynamicInheritanceGetter" in refusal:
         return "holds a Batch; save batch.to_data_list() instead"
     if any(name in refusal for name in ("HeteroData", "BaseStorage", "NodeStorage", "EdgeStorage")):
-        return "holds a HeteroData; save data.to_homogeneous().to_dict(), a graph of one type of nodes and edges"
+        return HETERO
     if "SparseTensor" in refusal:
         return "holds a SparseTensor of torch_sparse; save edge_index instead of adj_t"
     return (
@@ -69,7 +80,7 @@ def _graphs(content: Any, path: Path) -> tuple[list[dict[str, Any]], list[str]]:
         items = _cut(_attributes(content[0]), content[1])
     else:
         items = [_attributes(item) for item in (content if isinstance(content, (list, tuple)) else [content])]
-    if not items or None in items:
+    if not items or any(item is None for item in items):
         found = content if isinstance(content, (list, tuple)) else [content]
         kinds = ", ".join(sorted({type(item).__name__ for item in found})) or "nothing"
         raise DatasetError(f"{path.name} holds {kinds}; it must hold a PyG Data, a list of them, or dicts of tensors")
@@ -82,14 +93,12 @@ def _graphs(content: Any, path: Path) -> tuple[list[dict[str, Any]], list[str]]:
     return graphs, notes
 
 
-READ = ("adj_t", "edge_weight")
-USELESS = ("batch", "ptr")
-
-
 def _attributes(item: Any) -> Any:
     """The attributes of a Data or a dict; None for anything else."""
     if isinstance(item, dict):
         return item
+    if hasattr(item, "node_types"):
+        raise GraphError(HETERO)
     return item.to_dict() if hasattr(item, "edge_index") and hasattr(item, "to_dict") else None
 
 

@@ -8,6 +8,7 @@ from gmn_pipeline.graph import Graph
 from gmn_prep.datasets.entry import DatasetOptions
 from gmn_prep.datasets.public.raw_files import digest_files
 from gmn_prep.datasets.user.edge_list_file import find_node_table, read_edge_list
+from gmn_prep.datasets.user.graph_table import find_graph_table
 from gmn_prep.datasets.user.npz_file import read_npz
 from gmn_prep.datasets.user.table_file import TABLE_SUFFIXES, list_files, name_files
 from gmn_prep.datasets.user.torch_file import read_torch
@@ -38,6 +39,8 @@ def identify_user_file(path: Path, options: DatasetOptions) -> dict[str, Any]:
     if path.suffix in TABLE_SUFFIXES:
         table = find_node_table(path, options)
         files += [("nodes", file) for file in list_files(table)] if table else []
+        graphs = find_graph_table(path)
+        files += [("graphs", graphs)] if graphs else []
     identity: dict[str, Any] = {"dataset": name_files(path), "format": path.suffix, "content": digest_files(files)}
     said = {name: getattr(options, name) for name in ("directed", "task", "metric", "classes", *TABLE_OPTIONS)}
     said["header"] = None if options.header else "none"

@@ -70,7 +70,7 @@ def _value(key: str, value: Any) -> Any:
     if key in SCALARS:
         return value
     if key in TEXTS:
-        return value if hasattr(value, "to_pylist") else tuple(str(item) for item in np.asarray(value).tolist())
+        return value if isinstance(value, Texts) else tuple(str(item) for item in np.asarray(value).tolist())
     value = np.asarray(value)
     allowed = "biufU" if key == "y" else "biuf"
     if value.dtype.kind not in allowed:
@@ -113,11 +113,10 @@ def _add_ids(graph: Graph, arrays: dict[str, Any]) -> Graph:
         ids = arrays.get(key)
         if ids is None:
             continue
-        ids = ids.to_pylist() if hasattr(ids, "to_pylist") else ids
         if len(ids) != count:
             raise DatasetError(f"{len(ids):,} {key} for {count:,} {role}; give one each")
         if any(text != str(number) for number, text in enumerate(ids)):
-            graph = graph.with_ids(**{role: Texts.of(ids)})
+            graph = graph.with_ids(**{role: ids})
     return graph
 
 

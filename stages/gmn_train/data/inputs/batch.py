@@ -7,10 +7,9 @@ import torch
 
 from gmn_pipeline.errors import ModelError
 from gmn_pipeline.types import Array
-from gmn_train.data.inputs.epoch import gather_tokens, node_tensors, scan_order
 from gmn_train.data.inputs.record import ModelInputs
 from gmn_train.data.inputs.rows import edges_among, feature_tensor, pair_rows
-from gmn_train.data.inputs.source import InputSource
+from gmn_train.data.inputs.source import InputSource, gather_tokens, node_tensors, scan_order
 from gmn_train.data.token_chunks import TokenChunk
 
 

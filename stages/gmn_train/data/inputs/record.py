@@ -1,21 +1,76 @@
-"""What a model takes, as one frozen record of tensors.
+"""What a model takes, as one frozen record of tensors, and the parts of it that node layers use.
 
 Rows: the B nodes asked for come first, then other nodes of their tokens (only in a batch of a larger graph), U in all.
 Node layers run on the first S rows: all of them, or in a batch the B nodes alone. For whole graphs B = S = U.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+if TYPE_CHECKING:
+    from gmn_train.model.layers.edge_order import EdgeOrder
+
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+
 from gmn_pipeline.errors import ModelError
 from gmn_pipeline.store.token_settings import TokenSettings
-from gmn_train.data.neighbourhood import Neighbourhood
-from gmn_train.data.node_order import NodeOrder
 from gmn_train.data.token_chunks import LazyChunks, TokenChunk, chunk_sizes, move
 from gmn_train.model.scan.checks import check_finite
+
+
+class NodeOrder:
+    """The order in which nodes are scanned: `rows` (S,) by place, `places` (S,) by row, `graph_ptr` (G+1,) borders."""
+
+    def __init__(self, rows: Tensor, graph_ptr: Tensor) -> None:
+        self.rows, self.graph_ptr = rows, graph_ptr
+        self.places = torch.empty_like(rows).scatter_(0, rows, torch.arange(len(rows), device=rows.device))
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """The edges that node layers pass messages along, and what is derived from them once."""
+
+    edge_index: Tensor
+    """(2, E) int64: messages go from row 0 to row 1."""
+    rows: int
+    """S: rows of node states they connect."""
+    symmetric: bool
+    """Whether every edge has its reverse."""
+
+    @cached_property
+    def edge_order(self) -> "EdgeOrder":
+        """The edges by target and by source, for the kernels."""
+        from gmn_train.model.layers.edge_order import order_edges
+
+        return order_edges(self.edge_index, self.rows)
+
+    @cached_property
+    def gcn_matrix(self) -> tuple[Tensor, Tensor]:
+        """D^-1/2 (A + I) D^-1/2 as (S, S) sparse CSR, and its transpose."""
+        lacking = torch.ones(self.rows, dtype=torch.bool, device=self.edge_index.device)
+        lacking[self.edge_index[0, self.edge_index[0] == self.edge_index[1]]] = False
+        edge_index = torch.cat([self.edge_index, lacking.nonzero().T.expand(2, -1)], 1)
+        root = torch.bincount(edge_index[1], minlength=self.rows).rsqrt()  # (S,) D^-1/2
+        weight = root[edge_index[0]] * root[edge_index[1]]
+        matrix = sparse_csr(edge_index.flip(0), weight, self.rows)
+        return matrix, matrix if self.symmetric else sparse_csr(edge_index, weight, self.rows)
+
+
+def sparse_csr(entries: Tensor, values: Tensor, rows: int) -> Tensor:
+    """A (rows, rows) CSR matrix from (2, E) coordinates; int32 indices, which MKL takes as they are."""
+    order = torch.argsort(entries[0] * rows + entries[1])
+    row, column = entries[:, order]
+    pointer = torch.searchsorted(row.contiguous(), torch.arange(rows + 1, device=row.device))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")  # products are all we need of it
+        return torch.sparse_csr_tensor(pointer.int(), column.int(), values[order], (rows, rows), check_invariants=False)
 
 
 @dataclass(frozen=True)

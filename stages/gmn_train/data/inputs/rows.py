@@ -7,7 +7,7 @@ from torch import Tensor
 from gmn_pipeline.errors import ModelError
 from gmn_pipeline.graph import Graph
 from gmn_pipeline.types import Array, IntArray
-from gmn_train.data.neighbourhood import Neighbourhood
+from gmn_train.data.inputs.record import Neighbourhood
 
 
 def edges_among(graph: Graph, ids: IntArray) -> tuple[IntArray, Neighbourhood]:

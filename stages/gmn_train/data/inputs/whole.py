@@ -8,11 +8,10 @@ import torch
 from gmn_pipeline.errors import ModelError
 from gmn_pipeline.store.view import TokenBatch
 from gmn_pipeline.types import Array, IntArray
-from gmn_train.data.clock import Clock
-from gmn_train.data.inputs.epoch import gather_tokens, node_tensors, scan_order
 from gmn_train.data.inputs.record import ModelInputs
 from gmn_train.data.inputs.rows import concatenate_ranges, feature_tensor, neighbourhood, pair_rows
-from gmn_train.data.inputs.source import InputSource
+from gmn_train.data.inputs.source import InputSource, gather_tokens, node_tensors, scan_order
+from gmn_train.data.read_ahead import Clock
 from gmn_train.data.token_chunks import LazyChunks, TokenChunk
 
 

@@ -94,12 +94,11 @@ class Baseline(GraphModel):
 
     def forward(self, inputs: ModelInputs, *, explain: bool = False) -> ModelOutputs:  # noqa: ARG002 - no tokens here
         """Predictions for inputs built by `whole_inputs` or `batch_inputs`."""
-        h, edge_states = self.embed(inputs)
+        h, edges = self.embed(inputs)
         h = h[: inputs.scanned]  # (S, d)
         edge_index = inputs.near.edge_index
         graph = graph_numbers(inputs.order.graph_ptr, h.device)  # (S,)
-        if edge_states is not None:
-            edge_states = edge_states[: edge_index.shape[1]]
+        edge_states = None if edges is None else edges.first(edge_index.shape[1]).of_all()  # (E, d)
         for layer in self.layers:
             h = layer(h, edge_index, graph, edge_states)
         return self.predict(h, inputs)

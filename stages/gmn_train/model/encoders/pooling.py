@@ -12,6 +12,7 @@ from torch import Tensor
 from gmn_train.data.token_chunks import TokenChunk
 from gmn_train.machine.threads import run_tasks
 from gmn_train.model.encoders.pooling_kernels import token_means, token_means_gradient
+from gmn_train.model.scan.checks import has_kernels
 
 TOKENS_PER_TASK = 4096
 
@@ -30,11 +31,6 @@ def pool_entries(x: Tensor, nodes: Tensor, node_ptr: Tensor) -> Tensor:
     token = torch.repeat_interleave(torch.arange(len(sizes), device=x.device), sizes)  # (N,)
     summed = x.new_zeros(len(sizes), x.shape[1]).index_add(0, token, x[nodes.long()])
     return summed / sizes.unsqueeze(1)
-
-
-def has_kernels(x: Tensor) -> bool:
-    """Whether the Numba kernels take x; otherwise torch does the same work."""
-    return x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64)
 
 
 def token_ranges(tokens: int) -> list[tuple[int, int]]:

@@ -16,7 +16,9 @@ from gmn_pipeline.errors import ModelError
 from gmn_train.model.layers.conv import conv_rows
 from gmn_train.model.layers.full_precision import full
 from gmn_train.model.scan import ScanInputs, gated_scans
-from gmn_train.model.scan.checks import check_finite, check_seq_ptr
+from gmn_train.model.scan.checks import check_finite, check_seq_ptr, has_kernels
+from gmn_train.model.tiles.layer import LONGEST, run_layer
+from gmn_train.model.tiles.packing import pack_layer
 
 DT_RANGE = (1e-3, 1e-1)  # step sizes at initialisation, as in Mamba
 
@@ -129,6 +131,8 @@ class BiMamba(nn.Module):
         if x.dtype != self.norm.weight.dtype:
             raise ModelError(f"BiMamba: x is {x.dtype}, the layer is {self.norm.weight.dtype}; convert one of them")
         rows, ptr = pack_rows(x, seq_ptr, self.width)  # (T, d), (sequences + 1,)
+        if self.fits_tiles(rows, ptr):
+            return self._tiles(rows, ptr, only_last).view((len(ptr) - 1, self.width) if only_last else x.shape)
         normed = self.norm(rows)
         last = last_rows(ptr).to(x.device) if only_last else None  # (sequences,)
         scans = [self.forward_branch.scan_inputs(normed, ptr, gated=last is None)]
@@ -145,6 +149,23 @@ class BiMamba(nn.Module):
             update = torch.addmm(update, backward[0], W.T)
         out = rows + dropout(full(update), self.dropout, self.training)
         return out if only_last else out.view(x.shape)
+
+    def fits_tiles(self, rows: Tensor, ptr: Tensor) -> bool:
+        """Whether the layer runs as one pass over tiles of sequences: `tiles.layer`."""
+        if self.backend not in ("auto", "numba") or not has_kernels(rows) or torch.is_autocast_enabled("cpu"):
+            return False
+        return len(rows) > 0 and int(ptr.diff().max()) <= LONGEST
+
+    def _tiles(self, rows: Tensor, ptr: Tensor, only_last: bool) -> Tensor:
+        branches = [b for b in (self.forward_branch, self.backward_branch) if b is not None]
+        packed = pack_layer(self.norm, branches, self.out_proj.weight)
+        dropped = self.dropout > 0 and self.training
+        if only_last:
+            ends = last_rows(ptr)
+        out = run_layer(rows, packed, ptr, self.norm.eps, only_last=only_last, residual=not dropped)
+        if not dropped:
+            return out
+        return (rows[ends] if only_last else rows) + dropout(out, self.dropout, self.training)
 
 
 def pack_rows(x: Tensor, seq_ptr: Tensor | None, width: int) -> tuple[Tensor, Tensor]:

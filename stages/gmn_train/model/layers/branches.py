@@ -4,16 +4,19 @@
 on Minesweeper at width 64, PyG's GCNConv (cached, edge index) 13.8 ms.
 """
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
 from gmn_pipeline.tables import load_code
-from gmn_train.data.neighbourhood import Neighbourhood
+from gmn_train.data.inputs.record import Neighbourhood
 from gmn_train.model.encoders.gatedgcn import gated_convolution, gated_messages
 from gmn_train.model.encoders.gine import gine_convolution, gine_messages
+from gmn_train.model.layers.edge_states import EdgeStates
+from gmn_train.model.layers.gated import gated_outputs
+from gmn_train.model.layers.gine_sums import gine_outputs
+from gmn_train.model.scan.checks import has_kernels
 from gmn_train.model.tables import BRANCHES
 
 if TYPE_CHECKING:
@@ -42,7 +45,7 @@ class GcnBranch(nn.Module):
         super().__init__()
         self.project = nn.Linear(width, width)
 
-    def forward(self, h: Tensor, near: Neighbourhood, edge_states: Tensor | None) -> Tensor:  # noqa: ARG002
+    def forward(self, h: Tensor, near: Neighbourhood, edge_states: EdgeStates | None) -> Tensor:  # noqa: ARG002
         matrix, transpose = near.gcn_matrix
         if h.dtype != matrix.dtype:
             matrix, transpose = matrix.to(h.dtype), transpose.to(h.dtype)
@@ -50,15 +53,34 @@ class GcnBranch(nn.Module):
         return self.project(summed)  # type: ignore[no-any-return]
 
 
-class PygBranch(nn.Module):
-    """One of PyG's convolutions, with edge features (E, d) where there are any."""
+class GatedBranch(nn.Module):
+    """GatedGCN with the parameters of PyG's layer; by kernels on the CPU, by PyG elsewhere."""
 
-    def __init__(self, convolution: nn.Module, convolve: Callable[..., Tensor]) -> None:
+    def __init__(self, width: int, edge_features: bool) -> None:
         super().__init__()
-        self.convolution, self._convolve = convolution, convolve
+        self.convolution = gated_convolution(width, edge_features)
 
-    def forward(self, h: Tensor, near: Neighbourhood, edge_states: Tensor | None) -> Tensor:
-        return self._convolve(self.convolution, h, near.edge_index, edge_states)
+    def forward(self, h: Tensor, near: Neighbourhood, edge_states: EdgeStates | None) -> Tensor:
+        if has_kernels(h):
+            return gated_outputs(self.convolution, h, near.edge_order, edge_states)
+        return gated_messages(
+            self.convolution, h, near.edge_index, None if edge_states is None else edge_states.of_all()
+        )
+
+
+class GineBranch(nn.Module):
+    """GINE with the parameters of PyG's layer; by kernels on the CPU, by PyG elsewhere."""
+
+    def __init__(self, width: int, edge_features: bool) -> None:
+        super().__init__()
+        self.convolution = gine_convolution(width, edge_features)
+
+    def forward(self, h: Tensor, near: Neighbourhood, edge_states: EdgeStates | None) -> Tensor:
+        if has_kernels(h):
+            return gine_outputs(self.convolution, h, near.edge_order, edge_states)
+        return gine_messages(
+            self.convolution, h, near.edge_index, None if edge_states is None else edge_states.of_all()
+        )
 
 
 def make_gcn(config: "ModelConfig", edge_features: bool) -> nn.Module:
@@ -66,11 +88,11 @@ def make_gcn(config: "ModelConfig", edge_features: bool) -> nn.Module:
 
 
 def make_gatedgcn(config: "ModelConfig", edge_features: bool) -> nn.Module:
-    return PygBranch(gated_convolution(config.width, edge_features), gated_messages)
+    return GatedBranch(config.width, edge_features)
 
 
 def make_gine(config: "ModelConfig", edge_features: bool) -> nn.Module:
-    return PygBranch(gine_convolution(config.width, edge_features), gine_messages)
+    return GineBranch(config.width, edge_features)
 
 
 def make_branch(config: "ModelConfig", edge_features: bool) -> nn.Module | None:

@@ -15,6 +15,7 @@ from gmn_pipeline.errors import ModelError
 from gmn_train.machine.threads import run_tasks
 from gmn_train.model.layers.conv_kernels import conv_gradients, conv_outputs
 from gmn_train.model.scan.checks import check_finite, check_seq_ptr
+from gmn_train.model.scan.numba_scan import pad_columns
 from gmn_train.model.scan.plan import Task, plan_tasks
 
 
@@ -100,7 +101,7 @@ class FusedConv(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, seq_ptr: Tensor, reverse: bool) -> Tensor:
-        x, taps, bias = x.contiguous(), weight.T.contiguous(), bias.contiguous()  # taps (taps, channels)
+        x, taps, bias = pad_columns(x), pad_columns(weight.T), pad_columns(bias)  # taps (taps, channels)
         out = torch.empty_like(x)
         ptr = seq_ptr.numpy()
         arrays = [a.detach().numpy() for a in (x, taps, bias)]
@@ -110,30 +111,23 @@ class FusedConv(torch.autograd.Function):
 
         run_tasks(work, plan_tasks(ptr, x.shape[1])[0])
         ctx.save_for_backward(x, taps, bias)
-        ctx.layout = (ptr, reverse)
-        return out
+        ctx.layout = (ptr, reverse, len(weight))
+        return out[:, : len(weight)]
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad_out: Tensor) -> tuple[Tensor | None, ...]:
         x, taps, bias = ctx.saved_tensors
-        ptr, reverse = ctx.layout
+        ptr, reverse, width = ctx.layout
         tasks, ranges, _ = plan_tasks(ptr, x.shape[1])
         grad_x = torch.empty_like(x)
-        grad_taps = np.empty((ranges, *taps.shape))  # (ranges, taps, channels) float64
-        grad_bias = np.empty((ranges, *bias.shape))  # (ranges, channels) float64
+        totals = np.empty((ranges, len(taps) + 1, x.shape[1]))  # (ranges, taps and bias, channels) float64
         arrays = [a.detach().numpy() for a in (x, taps, bias)]
-        dy = grad_out.contiguous().numpy()
+        dy = pad_columns(grad_out).numpy()
 
         def work(task: Task) -> None:
-            r = task.range_index
-            conv_gradients(*arrays, ptr, reverse, *task[:4], dy, grad_x.numpy(), grad_taps[r], grad_bias[r])
+            conv_gradients(*arrays, ptr, reverse, *task[:4], dy, grad_x.numpy(), totals[task.range_index])
 
         run_tasks(work, tasks)
-        return (
-            grad_x,
-            torch.from_numpy(grad_taps.sum(0)).T.to(x.dtype),
-            torch.from_numpy(grad_bias.sum(0)).to(x.dtype),
-            None,
-            None,
-        )
+        *grad_taps, grad_bias = torch.from_numpy(totals.sum(0)[:, :width]).to(x.dtype)
+        return grad_x[:, :width], torch.stack(grad_taps, 1), grad_bias, None, None

@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from torch.nn.functional import relu
 
 from gmn_pipeline.errors import ModelError
-from gmn_train.data.neighbourhood import Neighbourhood
-from gmn_train.data.node_order import NodeOrder
+from gmn_train.data.inputs.record import Neighbourhood, NodeOrder
 from gmn_train.model.layers.bimamba import BiMamba
+from gmn_train.model.layers.edge_states import EdgeStates
 from gmn_train.model.layers.full_precision import full
 from gmn_train.model.layers.quick_dropout import quick_dropout
 
@@ -60,7 +60,7 @@ class NodeLayer(nn.Module):
                 make_norm(norm, width), nn.Linear(width, hidden), nn.ReLU(), nn.Linear(hidden, width)
             )
 
-    def forward(self, h: Tensor, order: NodeOrder, near: Neighbourhood, edge_states: Tensor | None) -> Tensor:
+    def forward(self, h: Tensor, order: NodeOrder, near: Neighbourhood, edge_states: EdgeStates | None) -> Tensor:
         """h (S, d) in row order, likewise the result."""
         out = h if self.skip is None else full(self.skip(h))
         if self.branch is not None:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from gmn_pipeline.counter_random import child_key
 from gmn_train.data.token_chunks import TokenChunk
 from gmn_train.machine.threads import run_tasks
-from gmn_train.model.encoders.pooling import has_kernels
+from gmn_train.model.scan.checks import has_kernels
 
 NODES_PER_TASK = 512
 _S16, _U1, _U4 = np.uint64(16), np.uint64(1), np.uint64(4)

@@ -61,3 +61,8 @@ def check_finite(**tensors: Tensor | None) -> None:
             raise NotFiniteError(
                 f"{name} holds {bad} NaN or infinite values of {x.numel()}; find where they arise upstream"
             )
+
+
+def has_kernels(x: Tensor) -> bool:
+    """Whether the Numba kernels take x; otherwise torch does the same work."""
+    return x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64)

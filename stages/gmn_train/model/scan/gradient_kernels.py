@@ -1,210 +1,279 @@
-"""The gradient of the selective scan; see `kernels` for the recurrence, the layout and the flags."""
+"""The gradient of the selective scan; see `kernels` for the recurrence and the layout.
+
+The backward sweep runs over chunks of CHUNK steps from the last to the first. It starts a chunk from the
+state that was kept there, computes the chunk's states and decays again onto the tape, and reads the
+tape backwards. So memory does not grow with length times states, and sequences up to CHUNK steps keep nothing
+at all. GROUP channels go through a chunk together, so that sums over channels (the gradients of B and C) are taken
+in registers and leave them once per step and state. 13 cycles to record and 10 to retreat, of 36 before (see `kernels`).
+"""
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from gmn_train.model.scan.kernels import (
-    CHUNK,
-    F1,
-    F2,
-    F3,
-    F4,
-    F5,
-    F6,
-    F7,
-    FLAGS,
-    FLUSH,
+from gmn_train.model.scan.kernels import CHUNK, GROUP, LN2, first_output, row_index, step_sizes
+from gmn_train.model.tiles.inner import inner
+from gmn_train.model.tiles.rooms import clear_room, room
+from gmn_train.model.tiles.vector_math import exp2, sigmoid
+from gmn_train.model.tiles.vectors import (
     LANES,
-    LN2,
-    _load_bank,
-    _row_index,
+    fill,
+    four_times,
+    load,
+    load_four,
+    load_quad,
+    spread,
+    store,
+    store_totals,
+    sum_of_four,
 )
-from gmn_train.model.scan.vector_math import exp2, sigmoid, softplus
+
+FLUSH = 64  # steps between moving float32 sums over time into float64: long sums keep their precision
+
+
+class Tape(NamedTuple):
+    """Rooms for one chunk of one group of channels, flat. Numba takes it as it is."""
+
+    decays: np.ndarray  # (CHUNK, blocks, states, LANES)
+    states: np.ndarray  # (CHUNK + 1, blocks, states, LANES): the state before each step, and after the last
+    carried: np.ndarray  # (blocks, states, LANES): gradient of the state, carried back
+    deltas: np.ndarray  # (CHUNK, GROUP), like those that follow
+    ys: np.ndarray
+    grad_ys: np.ndarray  # of the scan's own output, before the gate
+    to_x: np.ndarray  # Σ_n g B: the gradient of Δ u
+    to_delta: np.ndarray  # Σ_n g ā h A log2 e
+    eight: np.ndarray  # (8,)
+
+
+@inner
+def make_tape(states, like):
+    return Tape(
+        room(CHUNK * states * GROUP, like),
+        room((CHUNK + 1) * states * GROUP, like),
+        room(states * GROUP, like),
+        room(CHUNK * GROUP, like),
+        room(CHUNK * GROUP, like),
+        room(CHUNK * GROUP, like),
+        room(CHUNK * GROUP, like),
+        room(CHUNK * GROUP, like),
+        room(8, like),
+    )
+
+
+class Sums(NamedTuple):
+    """Gradients that are sums over time: float32 since the last flush, and their float64 totals."""
+
+    recent_A: np.ndarray  # (blocks, states, LANES)
+    recent_D: np.ndarray  # (channels,)
+    recent_bias: np.ndarray  # (channels,)
+    pending: np.ndarray  # (1,) steps since the last flush
+    A: np.ndarray
+    D: np.ndarray
+    bias: np.ndarray
+
+
+@inner
+def record(u, u_col, A2, BC, D, lo, hi, reverse, first, steps, ch_lo, ch_hi, tape):
+    """Fill the tape of `steps` steps from step `first` on, from the state in tape.states[0], and tape.ys."""
+    states = A2.shape[1]
+    step = GROUP * states
+    for c in range(ch_lo, ch_hi, LANES):
+        skip = load(D, c)
+        for i in range(steps):
+            t = row_index(lo, hi, first + i, reverse)
+            place = i * GROUP + c - ch_lo
+            u_t, one = load(u, t * u.shape[1] + u_col + c), load(tape.deltas, place)
+            delta, x = four_times(one), four_times(one * u_t)
+            at, now = t * BC.shape[1], i * step + (c - ch_lo) * states
+            total = fill(x, 0.0)
+            for n in range(0, states, 4):
+                decay = exp2(delta * load_quad(A2, c * states + n * LANES))
+                state = decay * load_quad(tape.states, now + n * LANES) + load_four(BC, at + n) * x
+                store(tape.decays, now + n * LANES, decay)
+                store(tape.states, now + step + n * LANES, state)
+                total = total + load_four(BC, at + states + n) * state
+            store(tape.ys, place, skip * u_t + sum_of_four(total))
 
 
 @njit(inline="always")
-def _record(row, bank, at, tape, now, b0, b1):
-    """One step of two states: ā and the h before the step onto the tape, (ā, h) twice from `now`."""
-    for j in range(F1):
-        d = row[j]
-        x = row[F1 + j]
-        a0 = exp2(d * bank[at + j])
-        a1 = exp2(d * bank[at + F4 + j])
-        h0 = bank[at + F1 + j]
-        h1 = bank[at + F5 + j]
-        tape[now + j] = a0
-        tape[now + F1 + j] = h0
-        tape[now + F2 + j] = a1
-        tape[now + F3 + j] = h1
-        bank[at + F1 + j] = a0 * h0 + b0 * x
-        bank[at + F5 + j] = a1 * h1 + b1 * x
+def _gate_gradient(grad, y, z):
+    """Gradients of y and z, and the gated y."""
+    one = fill(z, 1.0)
+    opened = sigmoid(z)
+    gate = z * opened
+    return grad * gate, grad * y * (opened * (one + z * (one - opened))), y * gate
 
 
-@njit(inline="always")
-def _retreat(row, bank, at, tape, now, b0, b1, c0, c1):
-    """One step back of two states; returns this block's share of the gradients of B and C at both.
+@inner
+def gate_gradients(
+    z, z_col, gated, lo, hi, reverse, first, steps, ch_lo, ch_hi, end, tape, grad_out, out_col, grad_z, grad_z_col,
+    want_out, out, y_col,
+):  # fmt: skip
+    """Fill tape.grad_ys, the gradient of z, and the gated output again where `want_out`."""
+    for i in range(steps):
+        t = row_index(lo, hi, first + i, reverse) if end < 0 else end
+        for c in range(ch_lo, ch_hi, LANES):
+            place = i * GROUP + c - ch_lo
+            if first + i < first_output(lo, hi, end):
+                store(tape.grad_ys, place, spread(tape.ys.dtype.type(0)))
+                continue
+            grad = load(grad_out, t * grad_out.shape[1] + out_col + c)
+            if gated:
+                grad, to_z, value = _gate_gradient(grad, load(tape.ys, place), load(z, t * z.shape[1] + z_col + c))
+                store(grad_z, t * grad_z.shape[1] + grad_z_col + c, to_z)
+                if want_out:
+                    store(out, t * out.shape[1] + y_col + c, value)
+            store(tape.grad_ys, place, grad)
 
-    row = (Δ, Δu, dy, Σ_n g B, Σ_n g ā h A); bank from `at` = (A log2 e, h, gradient g of h carried back,
-    gradient of A) twice.
+
+@inner
+def retreat(u, u_col, A2, BC, t, i, ch_lo, ch_hi, tape, recent_A, grad_BC, add):
+    """Step i back, of row t: tape.to_x, tape.to_delta, tape.carried, and sums for A, B and C."""
+    states = A2.shape[1]
+    step, at = GROUP * states, t * BC.shape[1]
+    for n in range(0, states, 4):
+        b, c = load_four(BC, at + n), load_four(BC, at + states + n)
+        through_B = fill(b, 0.0)
+        through_C = fill(b, 0.0)
+        for g in range(0, ch_hi - ch_lo, LANES):
+            place = g * states + n * LANES
+            now, at_A = i * step + place, ch_lo * states + place
+            delta, dy = load(tape.deltas, i * GROUP + g), four_times(load(tape.grad_ys, i * GROUP + g))
+            x = four_times(delta * load(u, t * u.shape[1] + u_col + ch_lo + g))
+            through_C = through_C + dy * load_quad(tape.states, now + step)
+            grad = load_quad(tape.carried, place) + c * dy
+            through_B = through_B + grad * x
+            to_x = sum_of_four(grad * b)
+            grad = grad * load_quad(tape.decays, now)
+            store(tape.carried, place, grad)
+            grad = grad * load_quad(tape.states, now)
+            to_delta = sum_of_four(grad * load_quad(A2, at_A))
+            store(recent_A, at_A, load_quad(recent_A, at_A) + grad * four_times(delta))
+            if n > 0:
+                to_x = to_x + load(tape.to_x, i * GROUP + g)
+                to_delta = to_delta + load(tape.to_delta, i * GROUP + g)
+            store(tape.to_x, i * GROUP + g, to_x)
+            store(tape.to_delta, i * GROUP + g, to_delta)
+        if add:
+            store_totals(tape.eight, 0, through_B)
+            store_totals(tape.eight, 4, through_C)
+            for k in range(4):
+                grad_BC[at + n + k] += tape.eight[k]
+                grad_BC[at + states + n + k] += tape.eight[4 + k]
+        else:
+            store_totals(grad_BC, at + n, through_B)
+            store_totals(grad_BC, at + states + n, through_C)
+
+
+@inner
+def input_gradients(
+    u, u_col, dt, dt_col, D, bias, positive, lo, hi, reverse, first, steps, ch_lo, ch_hi, tape, sums, grad_u, grad_dt
+):
+    """Gradients of u and dt of a chunk, and those of D and bias added up."""
+    for i in range(steps - 1, -1, -1):
+        t = row_index(lo, hi, first + i, reverse)
+        for c in range(ch_lo, ch_hi, LANES):
+            place = i * GROUP + c - ch_lo
+            u_t, dy, to_x = load(u, t * u.shape[1] + u_col + c), load(tape.grad_ys, place), load(tape.to_x, place)
+            store(grad_u, t * grad_u.shape[1] + c, load(tape.deltas, place) * to_x + load(D, c) * dy)
+            grad = u_t * to_x + fill(u_t, LN2) * load(tape.to_delta, place)
+            if positive:
+                grad = grad * sigmoid(load(dt, t * dt.shape[1] + dt_col + c) + load(bias, c))
+                store(sums.recent_bias, c, load(sums.recent_bias, c) + grad)
+            store(grad_dt, t * grad_dt.shape[1] + c, grad)
+            store(sums.recent_D, c, load(sums.recent_D, c) + dy * u_t)
+
+
+@inner
+def sequence_gradients(
+    u, u_col, dt, dt_col, A2, BC, D, bias, z, z_col, positive, gated, lo, hi, reverse, ch_lo, ch_hi, end,
+    k, kept, tape, want_out, out, y_col, grad_out, out_col, grad_u, grad_dt, grad_BC, add, grad_z, grad_z_col, sums,
+):  # fmt: skip
+    """Gradients of rows [lo, hi) and at most GROUP channels [ch_lo, ch_hi); chunk states from k of `kept` on.
+
+    grad_u, grad_dt and grad_z are set; grad_BC (flat) is set, or added to with `add`; `sums` are added to. end: as in
+    `sequence_outputs`, the row of z, grad_out, grad_z and out. want_out: also write the forward pass's result again.
     """
-    zero = row[0] * 0
-    gb0, gb1, gc0, gc1 = zero, zero, zero, zero
-    for j in range(F1):
-        d = row[j]
-        x = row[F1 + j]
-        dy = row[F2 + j]
-        a0, h0 = tape[now + j], tape[now + F1 + j]
-        a1, h1 = tape[now + F2 + j], tape[now + F3 + j]
-        g0 = bank[at + F2 + j] + c0 * dy
-        g1 = bank[at + F6 + j] + c1 * dy
-        gc0 += dy * (a0 * h0 + b0 * x)
-        gc1 += dy * (a1 * h1 + b1 * x)
-        gb0 += g0 * x
-        gb1 += g1 * x
-        row[F3 + j] += g0 * b0 + g1 * b1
-        g0 *= a0
-        g1 *= a1
-        bank[at + F2 + j] = g0
-        bank[at + F6 + j] = g1
-        g0 *= h0
-        g1 *= h1
-        row[F4 + j] += g0 * bank[at + j] + g1 * bank[at + F4 + j]
-        bank[at + F3 + j] += g0 * d
-        bank[at + F7 + j] += g1 * d
-    return gb0, gb1, gc0, gc1
+    states, channels = A2.shape[1], D.size
+    zero = spread(u.dtype.type(0))
+    size = (ch_hi - ch_lo) * states
+    for g in range(0, size, LANES):
+        store(tape.carried, g, zero)
+    for chunk in range((hi - lo + CHUNK - 1) // CHUNK - 1, -1, -1):
+        first = chunk * CHUNK
+        steps = min(CHUNK, hi - lo - first)
+        for g in range(0, size, LANES):
+            start = zero
+            if chunk > 0:
+                start = load(kept, ((k + chunk - 1) * channels + ch_lo) * states + g)
+            store(tape.states, g, start)
+        step_sizes(dt, dt_col, bias, positive, lo, hi, reverse, first, steps, ch_lo, ch_hi, tape.deltas)
+        record(u, u_col, A2, BC, D, lo, hi, reverse, first, steps, ch_lo, ch_hi, tape)
+        gate_gradients(
+            z, z_col, gated, lo, hi, reverse, first, steps, ch_lo, ch_hi, end, tape, grad_out, out_col,
+            grad_z, grad_z_col, want_out, out, y_col,
+        )  # fmt: skip
+        for i in range(steps - 1, -1, -1):
+            t = row_index(lo, hi, first + i, reverse)
+            retreat(u, u_col, A2, BC, t, i, ch_lo, ch_hi, tape, sums.recent_A, grad_BC, add)
+        input_gradients(
+            u, u_col, dt, dt_col, D, bias, positive, lo, hi, reverse, first, steps, ch_lo, ch_hi, tape, sums,
+            grad_u, grad_dt,
+        )  # fmt: skip
+        sums.pending[0] += steps
+        if sums.pending[0] >= FLUSH:
+            flush_sums(sums, ch_lo, ch_hi)
 
 
-@njit(inline="always")
-def _flush(bank, row, grad_A, grad_D, grad_bias):
-    """Move the sums over time of the gradients of A, D and bias into their float64 totals."""
-    width = grad_D.shape[0]
-    for n in range(grad_A.shape[0]):
-        for j in range(width):
-            grad_A[n, j] += bank[(4 * n + 3) * LANES + j]
-        bank[(4 * n + 3) * LANES : (4 * n + 4) * LANES] = 0
-    for j in range(width):
-        grad_D[j] += row[5 * LANES + j]
-        grad_bias[j] += row[6 * LANES + j]
-    row[5 * LANES : 7 * LANES] = 0
+@inner
+def flush_sums(sums, ch_lo, ch_hi):
+    """Move sums over time into their float64 totals."""
+    for c in range(ch_lo // LANES, ch_hi // LANES):
+        for n in range(sums.A.shape[1]):
+            for j in range(LANES):
+                sums.A[c, n, j] += sums.recent_A[c, n, j]
+                sums.recent_A[c, n, j] = 0
+    for c in range(ch_lo, ch_hi):
+        sums.D[c] += sums.recent_D[c]
+        sums.bias[c] += sums.recent_bias[c]
+        sums.recent_D[c] = 0
+        sums.recent_bias[c] = 0
+    sums.pending[0] = 0
 
 
-@njit(cache=True, nogil=True, fastmath=FLAGS)
+@inner
+def make_sums(A2, like, grad_A, grad_D, grad_bias):
+    """Sums from zero, with the given float64 totals."""
+    recent_A = clear_room(A2.size, like).reshape(A2.shape)
+    recent_D, recent_bias = clear_room(grad_D.size, like), clear_room(grad_D.size, like)
+    return Sums(recent_A, recent_D, recent_bias, np.zeros(1, np.int64), grad_A, grad_D, grad_bias)
+
+
+@njit(cache=True, nogil=True)
 def scan_gradients(
-    u, dt, A2, BC, D, bias, z, positive, gated, ptr, reverse, seq_lo, seq_hi, ch_lo, ch_hi, kept_ptr, kept, y,
+    u, dt, A2, BC, D, bias, z, positive, gated, ptr, reverse, seq_lo, seq_hi, ch_lo, ch_hi, kept_ptr, kept,
     grad_out, grad_u, grad_dt, grad_BC, grad_z, grad_A, grad_D, grad_bias,
 ):  # fmt: skip
     """Fill the gradients of sequences [seq_lo, seq_hi) and channels [ch_lo, ch_hi).
 
-    grad_BC (total, 2 states) receives the sum over these channels only; grad_A (states, channels), grad_D and
+    grad_BC (total, 2 states) receives the sum over these channels only; grad_A (blocks, states, LANES), grad_D and
     grad_bias (channels,), all float64, the sum over these sequences only. All are overwritten within the
     range.
     """
-    states = A2.shape[0]
-    tape = np.zeros(CHUNK * states * 2 * LANES, u.dtype)
-    bank = np.zeros(states * 4 * LANES, u.dtype)
-    row = np.zeros(7 * LANES, u.dtype)  # the fields of _retreat, then the gradients of D and bias
-    deltas = np.zeros(CHUNK * LANES, u.dtype)
-    one, ln2 = u.dtype.type(1), u.dtype.type(LN2)
-    for at in range(ch_lo, ch_hi, LANES):
-        width = min(LANES, ch_hi - at)
-        row[:] = 0
-        _load_bank(bank, 4, A2, at, width)
-        grad_A[:, at : at + width] = 0
-        grad_D[at : at + width] = 0
-        grad_bias[at : at + width] = 0
-        skip = D[at : at + width]
-        shift = bias[at : at + width]
-        unflushed = 0
+    tape, sums = make_tape(A2.shape[1], u), make_sums(A2, u, grad_A, grad_D, grad_bias)
+    flat_BC = grad_BC.reshape(-1)
+    grad_A[ch_lo // LANES : ch_hi // LANES] = 0
+    grad_D[ch_lo:ch_hi] = 0
+    grad_bias[ch_lo:ch_hi] = 0
+    for at in range(ch_lo, ch_hi, GROUP):
+        to = min(at + GROUP, ch_hi)
         for s in range(seq_lo, seq_hi):
-            lo, hi = ptr[s], ptr[s + 1]
-            for n in range(states):
-                bank[(4 * n + 2) * LANES : (4 * n + 3) * LANES] = 0
-            for chunk in range((hi - lo + CHUNK - 1) // CHUNK - 1, -1, -1):
-                first = chunk * CHUNK
-                steps = min(CHUNK, hi - lo - first)
-                for n in range(states):
-                    start = bank[(4 * n + 1) * LANES : (4 * n + 1) * LANES + width]
-                    if chunk == 0:
-                        start[:] = 0
-                    else:
-                        start[:] = kept[kept_ptr[s] + chunk - 1, n, at : at + width]
-                for i in range(steps):
-                    t = _row_index(lo, hi, first + i, reverse)
-                    u_t = u[t, at : at + width]
-                    dt_t = dt[t, at : at + width]
-                    if positive:
-                        for j in range(width):
-                            d = softplus(dt_t[j] + shift[j])
-                            deltas[i * LANES + j] = d
-                            row[j] = d
-                            row[LANES + j] = d * u_t[j]
-                    else:
-                        for j in range(width):
-                            deltas[i * LANES + j] = dt_t[j]
-                            row[j] = dt_t[j]
-                            row[LANES + j] = dt_t[j] * u_t[j]
-                    for n in range(0, states, 2):
-                        now = np.uint64(2 * (i * states + n) * LANES)
-                        at_n = np.uint64(4 * n * LANES)
-                        _record(row, bank, at_n, tape, now, BC[t, n], BC[t, n + 1])
-                for i in range(steps - 1, -1, -1):
-                    t = _row_index(lo, hi, first + i, reverse)
-                    u_t = u[t, at : at + width]
-                    dt_t = dt[t, at : at + width]
-                    out_t = grad_out[t, at : at + width]
-                    if gated:
-                        y_t = y[t, at : at + width]
-                        z_t = z[t, at : at + width]
-                        grad_z_t = grad_z[t, at : at + width]
-                        for j in range(width):
-                            open_ = sigmoid(z_t[j])
-                            row[2 * LANES + j] = out_t[j] * z_t[j] * open_
-                            grad_z_t[j] = out_t[j] * y_t[j] * open_ * (one + z_t[j] * (one - open_))
-                    else:
-                        row[2 * LANES : 2 * LANES + width] = out_t
-                    delta_t = deltas[i * LANES : i * LANES + width]
-                    for j in range(width):
-                        row[j] = delta_t[j]
-                        row[LANES + j] = delta_t[j] * u_t[j]
-                        row[3 * LANES + j] = 0
-                        row[4 * LANES + j] = 0
-                        row[5 * LANES + j] += row[2 * LANES + j] * u_t[j]
-                    for n in range(0, states, 2):
-                        now = np.uint64(2 * (i * states + n) * LANES)
-                        at_n = np.uint64(4 * n * LANES)
-                        gb0, gb1, gc0, gc1 = _retreat(
-                            row, bank, at_n, tape, now, BC[t, n], BC[t, n + 1], BC[t, states + n], BC[t, states + n + 1]
-                        )
-                        if at > ch_lo:
-                            gb0 += grad_BC[t, n]
-                            gb1 += grad_BC[t, n + 1]
-                            gc0 += grad_BC[t, states + n]
-                            gc1 += grad_BC[t, states + n + 1]
-                        grad_BC[t, n] = gb0
-                        grad_BC[t, n + 1] = gb1
-                        grad_BC[t, states + n] = gc0
-                        grad_BC[t, states + n + 1] = gc1
-                    grad_u_t = grad_u[t, at : at + width]
-                    grad_dt_t = grad_dt[t, at : at + width]
-                    for j in range(width):
-                        through_b = row[3 * LANES + j]
-                        grad_u_t[j] = row[j] * through_b + skip[j] * row[2 * LANES + j]
-                        grad_dt_t[j] = u_t[j] * through_b + ln2 * row[4 * LANES + j]
-                    if positive:
-                        for j in range(width):
-                            grad = grad_dt_t[j] * sigmoid(dt_t[j] + shift[j])
-                            grad_dt_t[j] = grad
-                            row[6 * LANES + j] += grad
-                unflushed += steps
-                if unflushed >= FLUSH:
-                    _flush(
-                        bank,
-                        row,
-                        grad_A[:, at : at + width],
-                        grad_D[at : at + width],
-                        grad_bias[at : at + width],
-                    )
-                    unflushed = 0
-        _flush(bank, row, grad_A[:, at : at + width], grad_D[at : at + width], grad_bias[at : at + width])
+            sequence_gradients(
+                u, 0, dt, 0, A2, BC, D, bias, z, 0, positive, gated, ptr[s], ptr[s + 1], reverse, at, to, -1,
+                kept_ptr[s], kept, tape, False, grad_z, 0, grad_out, 0, grad_u, grad_dt, flat_BC, at > ch_lo,
+                grad_z, 0, sums,
+            )  # fmt: skip
+        flush_sums(sums, at, to)

@@ -1,148 +1,164 @@
-"""The selective scan and its gradient as serial loops; `numba_scan` cuts the work into calls of these.
+"""The selective scan as serial loops; `numba_scan` cuts the work into calls of these, tiles scan inside a tile.
 
 Per sequence, with rows t in scan order, h[-1] = 0 and ā = exp(Δ A):
 
     h[t] = ā[t] h[t-1] + Δ[t] B[t] u[t],      y[t] = Σ_n C[t, n] h[t, n] + D u[t]
 
 and, fused where asked for, Δ = softplus(dt + bias) before and y silu(z) after: each saves two passes over
-(total, channels) and a buffer, and costs here about one state's work.
+(total, channels) and a buffer.
 
-Layout. Channels are the inner loop, in blocks of LANES, two states at a time: exactly that vectorises
-(512-bit fused multiply-adds on AVX-512). Everything a block needs lies in three flat buffers whose fields
-stand at constant offsets: `row` (per channel), `bank` (per state and channel) and `tape` (per step, state and
-channel). With one array per field the compiler guards each inner loop with some sixty overlap tests, which
-took half of the time; with three buffers it needs three. The last block is padded with zeros, so the inner
-trip count is a constant.
+Layout. GROUP channels go through a sequence together, CHUNK steps at a time, in three passes over buffers that stay in
+the nearest caches: step sizes, states, gates. In the second, LANES channels are a vector, and four states a quad. So the
+number of channels must be a multiple of LANES and that of states of four: callers pad. A2, gradients of A and kept states
+are (blocks of LANES channels, states, LANES). Arrays are row-major and may hold more columns than the scan's: *_col
+says where its channels begin.
 
-The backward sweep runs over chunks of CHUNK steps from the last to the first. It starts a chunk from the
-state that the forward pass kept there, recomputes the chunk's states and decays onto the tape, and reads the
-tape backwards. So memory does not grow with length times states, and sequences up to CHUNK steps keep nothing
-at all.
-
-Flags: contraction for fused multiply-adds and reassociation for the sums over channels. Both act when
-compiling, so the bits of a result depend on neither threads nor runs.
+A step of LANES channels and one state takes 12 cycles (AMD EPYC, AVX-512), 10 of them fused multiply-adds, one per cycle.
+It took 18 with one state at a time or with softplus and gate in the same loop, because the processor then waits for the
+chain of one exponential, and with loops over 64 channels left to the compiler.
 """
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
 
-import numpy as np
 from numba import njit
 
-from gmn_train.model.scan.vector_math import exp2, sigmoid, softplus
+from gmn_train.model.tiles.inner import inner
+from gmn_train.model.tiles.rooms import room
+from gmn_train.model.tiles.vector_math import exp2, sigmoid, softplus
+from gmn_train.model.tiles.vectors import (
+    LANES,
+    fill,
+    four_times,
+    load,
+    load_four,
+    load_quad,
+    spread,
+    store,
+    sum_of_four,
+)
 
-LANES = 64  # 32 took 1.5x as long in the backward pass, 128 wastes half at 64 channels
-CHUNK = 32  # the tape of one chunk (2 * 32 * 16 * 64 float32) fits the level-2 cache
-FLUSH = 64  # steps between moving float32 sums over time into float64: long sums keep their precision
+GROUP = 64  # a quad
+CHUNK = 32  # steps between kept states: the tape of one chunk (2 * 32 * 16 * 64 float32) fits the level-2 cache
 LN2 = 0.6931471805599453
-# Offsets of a block's fields. Unsigned, or each access would test for an index counted from the end.
-F1, F2, F3, F4, F5, F6, F7 = (np.uint64(k * LANES) for k in range(1, 8))
-FLAGS = {"contract", "reassoc", "nsz", "arcp"}
 
 
 @njit(inline="always")
-def _row_index(lo, hi, i, reverse):
+def row_index(lo, hi, i, reverse):
     return hi - 1 - i if reverse else lo + i
 
 
 @njit(inline="always")
-def _load_bank(bank, fields, A2, at, width):
-    """Clear the bank and put each state's A log2 e into its first field."""
-    bank[:] = 0
-    for n in range(A2.shape[0]):
-        bank[fields * n * LANES : fields * n * LANES + width] = A2[n, at : at + width]
+def first_output(lo, hi, end):
+    """The first step whose output is wanted."""
+    return 0 if end < 0 else hi - lo - 1
 
 
-@njit(inline="always")
-def _advance(row, bank, at, b0, b1, c0, c1):
-    """One step of two states: row = (Δ, Δu, y), bank from `at` = (A log2 e, h) twice."""
-    for j in range(F1):
-        d = row[j]
-        x = row[F1 + j]
-        h0 = exp2(d * bank[at + j]) * bank[at + F1 + j] + b0 * x
-        h1 = exp2(d * bank[at + F2 + j]) * bank[at + F3 + j] + b1 * x
-        bank[at + F1 + j] = h0
-        bank[at + F3 + j] = h1
-        row[F2 + j] += c0 * h0 + c1 * h1
+@inner
+def step_sizes(dt, dt_col, bias, positive, lo, hi, reverse, first, steps, ch_lo, ch_hi, deltas):
+    """Δ of `steps` steps from step `first` on into deltas (CHUNK, GROUP)."""
+    for i in range(steps):
+        at = row_index(lo, hi, first + i, reverse) * dt.shape[1] + dt_col
+        if ch_hi - ch_lo == GROUP:
+            delta = load_quad(dt, at + ch_lo)
+            if positive:
+                delta = softplus(delta + load_quad(bias, ch_lo))
+            store(deltas, i * GROUP, delta)
+        else:
+            for c in range(ch_lo, ch_hi, LANES):
+                one = load(dt, at + c)
+                if positive:
+                    one = softplus(one + load(bias, c))
+                store(deltas, i * GROUP + c - ch_lo, one)
 
 
-@njit(cache=True, nogil=True, fastmath=FLAGS)
+@inner
+def advance(u, u_col, A2, BC, D, lo, hi, reverse, first, steps, ch_lo, ch_hi, first_y, deltas, h, ys):
+    """Take h (blocks, states, LANES) `steps` steps further; outputs of steps from first_y on into ys (CHUNK, GROUP)."""
+    states = A2.shape[1]
+    for c in range(ch_lo, ch_hi, LANES):
+        skip, at_h = load(D, c), (c - ch_lo) * states
+        for i in range(steps):
+            t = row_index(lo, hi, first + i, reverse)
+            at, place = t * BC.shape[1], i * GROUP + c - ch_lo
+            u_t, one = load(u, t * u.shape[1] + u_col + c), load(deltas, place)
+            delta, x = four_times(one), four_times(one * u_t)
+            if first + i < first_y:
+                for n in range(0, states, 4):
+                    decay = exp2(delta * load_quad(A2, c * states + n * LANES))
+                    state = decay * load_quad(h, at_h + n * LANES) + load_four(BC, at + n) * x
+                    store(h, at_h + n * LANES, state)
+                continue
+            total = fill(x, 0.0)
+            for n in range(0, states, 4):
+                decay = exp2(delta * load_quad(A2, c * states + n * LANES))
+                state = decay * load_quad(h, at_h + n * LANES) + load_four(BC, at + n) * x
+                store(h, at_h + n * LANES, state)
+                total = total + load_four(BC, at + states + n) * state
+            store(ys, place, skip * u_t + sum_of_four(total))
+
+
+@inner
+def write_outputs(z, z_col, gated, lo, hi, reverse, first, steps, ch_lo, ch_hi, end, ys, out, out_col):
+    """Gate ys and write it to `out`."""
+    for i in range(max(first_output(lo, hi, end) - first, 0), steps):
+        t = row_index(lo, hi, first + i, reverse) if end < 0 else end
+        if ch_hi - ch_lo == GROUP:
+            value = load_quad(ys, i * GROUP)
+            if gated:
+                z_t = load_quad(z, t * z.shape[1] + z_col + ch_lo)
+                value = value * (z_t * sigmoid(z_t))
+            store(out, t * out.shape[1] + out_col + ch_lo, value)
+        else:
+            for c in range(ch_lo, ch_hi, LANES):
+                one = load(ys, i * GROUP + c - ch_lo)
+                if gated:
+                    z_c = load(z, t * z.shape[1] + z_col + c)
+                    one = one * (z_c * sigmoid(z_c))
+                store(out, t * out.shape[1] + out_col + c, one)
+
+
+@inner
+def sequence_outputs(
+    u, u_col, dt, dt_col, A2, BC, D, bias, z, z_col, positive, gated, lo, hi, reverse, ch_lo, ch_hi, end,
+    keep, k, kept, h, deltas, ys, out, out_col,
+):  # fmt: skip
+    """Scan rows [lo, hi), channels [ch_lo, ch_hi).
+
+    end: -1, or the row of `z` and `out` that stands for the last step, the only one whose output is then wanted.
+    kept (chunks, blocks, states, LANES) receives the state before every CHUNK-th step from k on, where `keep`.
+    h, deltas and ys are rooms.
+    """
+    states, channels = A2.shape[1], D.size
+    zero = spread(u.dtype.type(0))
+    for at in range(ch_lo, ch_hi, GROUP):
+        to = min(at + GROUP, ch_hi)
+        for g in range(0, (to - at) * states, LANES):
+            store(h, g, zero)
+        for first in range(0, hi - lo, CHUNK):
+            if keep and first > 0:
+                for g in range(0, (to - at) * states, LANES):
+                    store(kept, ((k + first // CHUNK - 1) * channels + at) * states + g, load(h, g))
+            steps = min(CHUNK, hi - lo - first)
+            step_sizes(dt, dt_col, bias, positive, lo, hi, reverse, first, steps, at, to, deltas)
+            advance(
+                u, u_col, A2, BC, D, lo, hi, reverse, first, steps, at, to, first_output(lo, hi, end), deltas, h, ys
+            )
+            write_outputs(z, z_col, gated, lo, hi, reverse, first, steps, at, to, end, ys, out, out_col)
+
+
+@njit(cache=True, nogil=True)
 def scan_outputs(
-    u,
-    dt,
-    A2,
-    BC,
-    D,
-    bias,
-    z,
-    positive,
-    gated,
-    ptr,
-    reverse,
-    seq_lo,
-    seq_hi,
-    ch_lo,
-    ch_hi,
-    keep,
-    kept_ptr,
-    kept,
-    y,
-    out,
+    u, dt, A2, BC, D, bias, z, positive, gated, ptr, reverse, seq_lo, seq_hi, ch_lo, ch_hi, keep, kept_ptr, kept, out
 ):
     """Fill `out` (total, channels) for sequences [seq_lo, seq_hi) and channels [ch_lo, ch_hi).
 
-    A2 (states, channels) is A log2 e, transposed; BC (total, 2 states) is B beside C. `positive`: Δ =
-    softplus(dt + bias), else dt is Δ; `gated`: multiply by silu(z). With `keep`, what the backward pass needs
-    is written: y before the gate, and to `kept` (chunks, states, channels) the state before every CHUNK-th
-    step, a sequence's first at kept_ptr[s].
+    A2 is A log2 e; BC (total, 2 states) is B beside C. `positive`: Δ = softplus(dt + bias), else dt is Δ; `gated`:
+    multiply by silu(z). With `keep`, the state before every CHUNK-th step is written to `kept` for the backward pass, a
+    sequence's first at kept_ptr[s].
     """
-    states = A2.shape[0]
-    bank = np.zeros(states * 2 * LANES, u.dtype)
-    row = np.zeros(3 * LANES, u.dtype)
-    for at in range(ch_lo, ch_hi, LANES):
-        width = min(LANES, ch_hi - at)
-        row[:] = 0
-        _load_bank(bank, 2, A2, at, width)
-        skip = D[at : at + width]
-        shift = bias[at : at + width]
-        for s in range(seq_lo, seq_hi):
-            lo, hi = ptr[s], ptr[s + 1]
-            for n in range(states):
-                bank[(2 * n + 1) * LANES : (2 * n + 2) * LANES] = 0
-            for i in range(hi - lo):
-                if keep and i > 0 and i % CHUNK == 0:
-                    k = kept_ptr[s] + i // CHUNK - 1
-                    for n in range(states):
-                        kept[k, n, at : at + width] = bank[(2 * n + 1) * LANES : (2 * n + 1) * LANES + width]
-                t = _row_index(lo, hi, i, reverse)
-                u_t = u[t, at : at + width]
-                dt_t = dt[t, at : at + width]
-                if positive:
-                    for j in range(width):
-                        d = softplus(dt_t[j] + shift[j])
-                        row[j] = d
-                        row[LANES + j] = d * u_t[j]
-                        row[2 * LANES + j] = skip[j] * u_t[j]
-                else:
-                    for j in range(width):
-                        row[j] = dt_t[j]
-                        row[LANES + j] = dt_t[j] * u_t[j]
-                        row[2 * LANES + j] = skip[j] * u_t[j]
-                for n in range(0, states, 2):
-                    _advance(
-                        row,
-                        bank,
-                        np.uint64(2 * n * LANES),
-                        BC[t, n],
-                        BC[t, n + 1],
-                        BC[t, states + n],
-                        BC[t, states + n + 1],
-                    )
-                out_t = out[t, at : at + width]
-                if gated:
-                    if keep:
-                        y[t, at : at + width] = row[2 * LANES : 2 * LANES + width]
-                    z_t = z[t, at : at + width]
-                    for j in range(width):
-                        out_t[j] = row[2 * LANES + j] * z_t[j] * sigmoid(z_t[j])
-                else:
-                    out_t[:] = row[2 * LANES : 2 * LANES + width]
+    h, deltas, ys = room(A2.shape[1] * GROUP, u), room(CHUNK * GROUP, u), room(CHUNK * GROUP, u)
+    for s in range(seq_lo, seq_hi):
+        sequence_outputs(
+            u, 0, dt, 0, A2, BC, D, bias, z, 0, positive, gated, ptr[s], ptr[s + 1], reverse, ch_lo, ch_hi, -1,
+            keep, kept_ptr[s], kept, h, deltas, ys, out, 0,
+        )  # fmt: skip

@@ -19,8 +19,10 @@ from gmn_pipeline.errors import ModelError
 from gmn_pipeline.types import IntArray
 from gmn_train.machine.threads import run_tasks
 from gmn_train.model.scan.gradient_kernels import scan_gradients
-from gmn_train.model.scan.kernels import CHUNK, LN2, scan_outputs
+from gmn_train.model.scan.kernels import CHUNK, scan_outputs
 from gmn_train.model.scan.plan import Task, plan_tasks
+from gmn_train.model.tiles.packing import pack_decays, unpack_decays
+from gmn_train.model.tiles.vectors import LANES
 
 
 def scan(
@@ -91,7 +93,7 @@ class FusedScan(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        saved, count = ctx.saved_tensors, TENSORS + 2
+        saved, count = ctx.saved_tensors, TENSORS + 1
         passes = [
             start_gradients(saved[i * count : (i + 1) * count], layout, grads[i])
             for i, layout in enumerate(ctx.layouts)
@@ -108,7 +110,8 @@ class Layout(NamedTuple):
     seq_ptr: IntArray
     kept_ptr: IntArray
     reverse: bool
-    states: int
+    shape: tuple[int, int]
+    """Channels and states as they were given."""
 
 
 class Outputs(NamedTuple):
@@ -132,69 +135,72 @@ def start_outputs(tensors: Sequence[Tensor | None], ptr: IntArray, reverse: bool
     u, dt, A, BC, D, bias, z = tensors
     assert u is not None and dt is not None and A is not None and BC is not None and D is not None  # noqa: PT018
     positive, gated = bias is not None, z is not None
-    A2, BC = pair_states((A / LN2).T, BC)  # (states, channels), (total, 2 states): states even
+    A2, BC = pack_decays(A), pad_states(BC, A.shape[1])  # (blocks, states, LANES), (total, 2 states)
     none = u.new_empty(0, 0)
-    inputs = [x.contiguous() for x in (u, dt, A2, BC, D, D if bias is None else bias, none if z is None else z)]
+    columns = [pad_columns(x) for x in (u, dt, D, D if bias is None else bias, none if z is None else z)]
+    u, dt, D, bias, z = columns  # (total, channels), (channels,): channels a multiple of LANES
+    inputs = [u, dt, A2, BC, D, bias, z]
     kept_ptr = chunk_pointers(ptr)
-    kept = u.new_empty(int(kept_ptr[-1]) if keep else 0, *A2.shape)  # (chunks, states, channels)
-    out = torch.empty_like(inputs[0])  # (total, channels)
-    y = torch.empty_like(out) if keep and gated else none  # (total, channels) before the gate
+    kept = u.new_empty(int(kept_ptr[-1]) if keep else 0, *A2.shape)  # (chunks, blocks, states, LANES)
+    out = torch.empty_like(u)  # (total, channels)
     tasks, _, _ = plan_tasks(ptr, u.shape[1])
     arrays = [x.detach().numpy() for x in inputs]
 
     def work(task: Task) -> None:
-        scan_outputs(
-            *arrays, positive, gated, ptr, reverse, *task[:4], keep, kept_ptr, kept.numpy(), y.numpy(), out.numpy()
-        )
+        scan_outputs(*arrays, positive, gated, ptr, reverse, *task[:4], keep, kept_ptr, kept.numpy(), out.numpy())
 
     calls = [partial(work, task) for task in tasks]
-    return Outputs(calls, out, [*inputs, kept, y], Layout(positive, gated, ptr, kept_ptr, reverse, A.shape[1]))
+    layout = Layout(positive, gated, ptr, kept_ptr, reverse, A.shape)
+    return Outputs(calls, out[:, : len(A)], [*inputs, kept], layout)
 
 
 def start_gradients(saved: Sequence[Tensor], layout: Layout, grad_out: Tensor) -> Gradients:
     """The calls that fill the gradients of one scan."""
-    *inputs, kept, y = saved
-    u, _, A2, BC, *_ = inputs
-    positive, gated, ptr, kept_ptr, reverse, states = layout
+    *inputs, kept = saved
+    u, _, A2, BC, _, _, z = inputs
+    positive, gated, ptr, kept_ptr, reverse, (width, states) = layout
     tasks, ranges, groups = plan_tasks(ptr, u.shape[1])
-    grad_u, grad_dt = torch.empty_like(u), torch.empty_like(u)  # (total, channels)
-    grad_z = torch.empty_like(y)  # (total, channels) if gated
+    grad_u, grad_dt, grad_z = torch.empty_like(u), torch.empty_like(u), torch.empty_like(z)  # (total, channels)
     grad_BC = u.new_empty(groups, *BC.shape)  # (groups, total, 2 states)
-    grad_A = np.empty((ranges, *A2.shape))  # (ranges, states, channels) float64
+    grad_A = np.empty((ranges, *A2.shape))  # (ranges, blocks, states, LANES) float64
     grad_D, grad_bias = (np.empty((ranges, u.shape[1])) for _ in range(2))  # (ranges, channels) float64
     arrays = [x.detach().numpy() for x in inputs]
-    filled = [x.numpy() for x in (grad_out.contiguous(), grad_u, grad_dt)]
+    filled = [x.numpy() for x in (pad_columns(grad_out), grad_u, grad_dt)]
 
     def work(task: Task) -> None:
         r, g = task.range_index, task.group_index
         scan_gradients(
-            *arrays, positive, gated, ptr, reverse, *task[:4], kept_ptr, kept.numpy(), y.numpy(),
+            *arrays, positive, gated, ptr, reverse, *task[:4], kept_ptr, kept.numpy(),
             *filled, grad_BC[g].numpy(), grad_z.numpy(), grad_A[r], grad_D[r], grad_bias[r],
         )  # fmt: skip
 
     def finish() -> tuple[Tensor | None, ...]:
         BC_sum = grad_BC[0] if groups == 1 else grad_BC.sum(0)  # (total, 2 states)
-        if BC.shape[1] != 2 * states:  # drop the padded state
-            BC_sum = BC_sum.view(-1, 2, len(A2))[..., :states].flatten(1)
+        if BC.shape[1] != 2 * states:  # drop the padded states
+            BC_sum = BC_sum.view(len(BC), 2, A2.shape[1])[..., :states].flatten(1)
         return (
-            grad_u,
-            grad_dt,
-            torch.from_numpy(grad_A.sum(0)).T[:, :states].to(u.dtype),
+            grad_u[:, :width],
+            grad_dt[:, :width],
+            unpack_decays(torch.from_numpy(grad_A.sum(0)), width, states).to(u.dtype),
             BC_sum,
-            torch.from_numpy(grad_D.sum(0)).to(u.dtype),
-            torch.from_numpy(grad_bias.sum(0)).to(u.dtype) if positive else None,
-            grad_z if gated else None,
+            torch.from_numpy(grad_D.sum(0))[:width].to(u.dtype),
+            torch.from_numpy(grad_bias.sum(0))[:width].to(u.dtype) if positive else None,
+            grad_z[:, :width] if gated else None,
         )
 
     return Gradients([partial(work, task) for task in tasks], finish)
 
 
-def pair_states(A2: Tensor, BC: Tensor) -> tuple[Tensor, Tensor]:
-    """Pad A2 (states, channels) and BC (total, 2 states) with a zero state where their number is odd."""
-    states = len(A2)
-    if states % 2 == 0:
-        return A2, BC
-    return pad(A2, (0, 0, 0, 1)), pad(BC.reshape(-1, 2, states), (0, 1)).flatten(1)
+def pad_columns(x: Tensor) -> Tensor:
+    """x with its last dimension padded by zeros to a multiple of LANES; contiguous."""
+    return pad(x, (0, -x.shape[-1] % LANES)).contiguous() if x.shape[-1] % LANES else x.contiguous()
+
+
+def pad_states(BC: Tensor, states: int) -> Tensor:
+    """BC (total, 2 states) with zero states up to a multiple of four, which the kernels take at a time."""
+    if states % 4 == 0:
+        return BC.contiguous()
+    return pad(BC.reshape(len(BC), 2, states), (0, -states % 4)).flatten(1)
 
 
 def chunk_pointers(seq_ptr: IntArray) -> IntArray:

@@ -27,13 +27,20 @@ class Task(NamedTuple):
     group_index: int
 
 
-def cut_sequences(seq_ptr: IntArray, channels: int, ranges: int = RANGES) -> list[tuple[int, int]]:
+def cut_sequences(
+    seq_ptr: IntArray, channels: int, ranges: int = RANGES, smallest: int = SMALLEST
+) -> list[tuple[int, int]]:
     """Cut sequences into at most `ranges` runs [lo, hi) of about the same number of rows."""
     count, total = len(seq_ptr) - 1, int(seq_ptr[-1])
-    ranges = max(1, min(ranges, count, total * channels // SMALLEST))
+    ranges = max(1, min(ranges, count, total * channels // smallest))
     cuts = np.searchsorted(seq_ptr, np.arange(1, ranges) * (total / ranges))
     edges = np.unique(np.concatenate([[0], cuts, [count]])).tolist()
     return list(pairwise(edges))
+
+
+def cut_rows(seq_ptr: IntArray, rows: int, ranges: int) -> list[tuple[int, int]]:
+    """Cut sequences into at most `ranges` runs [lo, hi) of about the same number of rows, at least `rows` each."""
+    return cut_sequences(seq_ptr, 1, max(1, min(ranges, int(seq_ptr[-1]) // rows)), smallest=1)
 
 
 def plan_tasks(seq_ptr: IntArray, channels: int) -> tuple[list[Task], int, int]:

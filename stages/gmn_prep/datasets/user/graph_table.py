@@ -1,0 +1,49 @@
+"""Many graphs in tables: a column of the nodes says which graph each is of, and graphs may have a table of their own.
+
+nodes.csv    id, graph, ...: nodes are put in the order of their graphs
+graphs.csv   id, [label], [split]
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gmn_pipeline.errors import DatasetError
+from gmn_prep.datasets.user.table_columns import keep_ids, read_ids, take_column
+from gmn_prep.datasets.user.table_file import TABLE_SUFFIXES, UserTable
+
+
+def find_graph_table(path: Path) -> Path | None:
+    """`graphs` beside `edges`, `NAME_graphs` beside `NAME_edges` or `NAME`."""
+    stems = [path.stem.removesuffix("edges") + "graphs"] if path.stem.endswith("edges") else []
+    stems.append(f"{path.stem}_graphs")
+    beside = (path.with_name(name + suffix) for name in stems for suffix in (path.suffix, *TABLE_SUFFIXES))
+    return next((table for table in beside if table.is_file()), None)
+
+
+def group_nodes(nodes: UserTable, graphs: UserTable | None) -> dict[str, Any]:
+    """Put the rows of `nodes` in the order of their graphs; returns `graph_ptr` and `graph_ids`, or nothing.
+
+    Graphs are numbered as their table lists them, or as nodes first name them.
+    """
+    import pyarrow.compute as pc
+
+    column = take_column(nodes, "graph", optional=True)
+    if column is None:
+        if graphs is not None:
+            raise DatasetError(f"{graphs.path.name} lists graphs, and {nodes.path.name} has no column 'graph'; add it")
+        return {}
+    of_node = read_ids(column, nodes)
+    ids = pc.unique(of_node) if graphs is None else read_ids(take_column(graphs, "id"), graphs)
+    if len(pc.unique(ids)) != len(ids):
+        raise DatasetError(f"{graphs.path.name if graphs else nodes.path.name} lists a graph more than once")
+    number = pc.index_in(of_node, value_set=ids)
+    if number.null_count:
+        stranger = of_node.filter(pc.is_null(number))[0].as_py()
+        raise DatasetError(f"{nodes.path.name} names graph '{stranger}', which no table of graphs lists")
+    numbers = np.asarray(number).astype(np.int64)
+    order = np.argsort(numbers, kind="stable")
+    nodes.columns = {name: values.take(order) for name, values in nodes.columns.items()}
+    sizes = np.bincount(numbers, minlength=len(ids))
+    return {"graph_ptr": np.concatenate([[0], np.cumsum(sizes)]), "graph_ids": keep_ids(ids)}

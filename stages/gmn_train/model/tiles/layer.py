@@ -1,0 +1,119 @@
+"""A BiMamba layer as one autograd node on tiles: it saves its input and nothing else.
+
+Sequences are cut into at most RANGES ranges, which depends on the shapes alone; threads take ranges, and weight gradients
+are summed in range order. So neither the number of threads nor the size of a tile changes a bit of the result.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gmn_pipeline.types import IntArray
+from gmn_train.machine.threads import run_tasks
+from gmn_train.model.scan.kernels import LN2
+from gmn_train.model.scan.plan import cut_rows
+from gmn_train.model.tiles.layer_gradients import Totals, layer_gradients
+from gmn_train.model.tiles.layer_kernels import Weights, layer_outputs
+from gmn_train.model.tiles.packing import Packed
+from gmn_train.model.tiles.vectors import LANES
+
+TILE_ROWS = 96
+"""Rows of a tile, if its first sequence is not longer: 5 kB each at width 64 on the way back, beside 0.6 MB of weights, sums
+and tape. TILES"""
+LONGEST = 512
+"""Rows of a sequence that are still taken as one tile. Longer ones are scanned by channel groups on all rows at once."""
+RANGES = 32
+ROWS_PER_RANGE = 256
+
+
+def run_layer(x: Tensor, packed: Packed, seq_ptr: Tensor, eps: float, *, only_last: bool, residual: bool) -> Tensor:
+    """The layer's update of rows x (total, d), or of each sequence's last row only; residual: with x added."""
+    out: Tensor = TileLayer.apply(seq_ptr.numpy(), eps, only_last, residual, x, *packed)  # type: ignore[no-untyped-call]
+    return out
+
+
+class TileLayer(torch.autograd.Function):
+    """See the module."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, ptr: IntArray, eps: float, only_last: bool, residual: bool, x: Tensor, *packed: Tensor
+    ) -> Tensor:
+        x = x.contiguous()
+        rows = len(ptr) - 1 if only_last else len(x)
+        out = x.new_empty(rows, x.shape[1])
+        weights, rows_x, rows_out = kernel_weights(packed), x.detach().numpy(), out.numpy()
+
+        def work(task: tuple[int, int]) -> None:
+            layer_outputs(rows_x, eps, ptr, *task, TILE_ROWS, only_last, residual, weights, rows_out)
+
+        run_tasks(work, cut_rows(ptr, ROWS_PER_RANGE, RANGES))
+        ctx.save_for_backward(x, *packed)
+        ctx.layout = (ptr, eps, only_last, residual)
+        return out
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad_out: Tensor) -> tuple[Tensor | None, ...]:
+        x, *packed = ctx.saved_tensors
+        ptr, eps, only_last, residual = ctx.layout
+        grad_x, ranges = torch.empty_like(x), cut_rows(ptr, ROWS_PER_RANGE, RANGES)
+        shapes = [tuple(p.shape) for p in packed]
+        totals = make_totals(shapes, len(ranges))
+        weights = kernel_weights(packed)
+        arrays = [a.detach().numpy() for a in (grad_out.contiguous(), grad_x)]
+        rows_x = x.detach().numpy()
+
+        def work(task: tuple[int, tuple[int, int]]) -> None:
+            number, (lo, hi) = task
+            mine = Totals(*(t[number] for t in totals))
+            layer_gradients(rows_x, eps, ptr, lo, hi, TILE_ROWS, only_last, residual, weights, *arrays, mine)
+
+        run_tasks(work, list(enumerate(ranges)))
+        sums = [torch.from_numpy(t) for t in sum_ranges(totals)]
+        grads = unpack_totals(sums, shapes, x.dtype)
+        return (None, None, None, None, grad_x, *grads)
+
+
+def kernel_weights(packed: Sequence[Tensor]) -> Weights:
+    """Arrays of the packed weights, and of those transposed that the way back needs."""
+    norm, inputs, states, up, outputs, A2, conv, D, dt_bias = (p.detach().contiguous() for p in packed)
+    up_T = torch.nn.functional.pad(up.transpose(1, 2), (0, -up.shape[1] % LANES))
+    tensors = (
+        norm, inputs, inputs.T, states, states.transpose(1, 2), up, up_T, outputs, outputs.T, A2,
+        conv[:, :-1], conv[:, -1], D, dt_bias,
+    )  # fmt: skip
+    return Weights(*(t.contiguous().numpy() for t in tensors))
+
+
+def make_totals(shapes: list[tuple[int, ...]], ranges: int) -> Totals:
+    """Zeros for every range."""
+    norm, inputs, states, up, outputs, A2, conv, D, dt_bias = shapes
+    products = sum(int(np.prod(s)) for s in (inputs, states, up, outputs, norm))
+    return Totals(*(np.zeros((ranges, *s)) for s in ((products,), A2, conv, D, dt_bias)))
+
+
+def sum_ranges(totals: Totals) -> list[np.ndarray[Any, Any]]:
+    """Their sums in range order, a piece of the long ones at a time: 1 M float64 take 3 ms on one thread."""
+    out = [np.empty(t.shape[1:]) for t in totals]
+    piece = 8192
+    tasks = [(flat, to, at) for flat, to in ((t.reshape(len(t), -1), o.reshape(-1)) for t, o in zip(totals, out, strict=True))
+             for at in range(0, to.size, piece)]  # fmt: skip
+    run_tasks(
+        lambda task: np.sum(task[0][:, task[2] : task[2] + piece], 0, out=task[1][task[2] : task[2] + piece]), tasks
+    )
+    return out
+
+
+def unpack_totals(sums: list[Tensor], shapes: list[tuple[int, ...]], dtype: torch.dtype) -> list[Tensor]:
+    """Gradients in the order of Packed."""
+    norm, inputs, states, up, outputs = shapes[:5]
+    products, A2, conv, D, dt_bias = (s.to(dtype) for s in sums)
+    order = (inputs, states, up, outputs, norm)
+    inputs_, states_, up_, outputs_, norm_ = (
+        part.view(shape) for part, shape in zip(products.split([int(np.prod(s)) for s in order]), order, strict=True)
+    )
+    return [norm_, inputs_, states_, up_, outputs_, A2 * LN2, conv, D, dt_bias]  # sums are the gradient of A, not of A2
