@@ -1,5 +1,6 @@
 """Stores that are hostile, replaced or cut off under a reader: one clear error, no crash, no hang, no large memory."""
 
+import errno
 import mmap
 import os
 import shutil
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from filelock import FileLock
 from numcodecs import zstd
 
 from gmn_pipeline import StoreWriter, TokenSettings, TokenStore
@@ -195,6 +197,24 @@ def test_a_forced_write_that_was_interrupted_leaves_the_old_store_and_goes_on(tm
     StoreWriter.open(path, manifest, graph, force=True).close()
     assert (tmp_path / "s.zarr.next" / "graph" / "zarr.json").stat().st_ino == kept
     replace_by_force(path, seed=1)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["s.zarr"]
+
+
+def test_a_file_system_without_locks_serves_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Network file systems may refuse to lock a folder; nothing may be left behind there either."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EBADF, "Bad file descriptor")
+
+    from gmn_pipeline.store import group_writer, replace_store, storage
+
+    for module in (group_writer, replace_store, storage):
+        monkeypatch.setattr(module.fcntl, "flock", refuse)
+    monkeypatch.setattr("gmn_pipeline.store.writer.take_lock", lambda *_: FileLock(tmp_path / "unused.lock"))
+    path = write_store(tmp_path / "s.zarr", ring_graph(), SETTINGS, orderings=()).path
+    TokenStore.open(path).verify()
+    replace_by_force(path, seed=1)
+    TokenStore.open(path).verify()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["s.zarr"]
 
 
