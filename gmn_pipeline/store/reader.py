@@ -1,6 +1,7 @@
 """Opens a token store. Opening reads the manifest and maps; a block is looked at when it is first asked for."""
 
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,7 @@ class TokenStore:
     def check_bytes(self, check: Check) -> None:
         """Compare the checksums of all parts now (`full`), or of each when it is first used (`sampled`)."""
         if check == "full":
-            for part in (*fixed_groups(self.manifest), *range(self.manifest.blocks)):
+            for part in chain(fixed_groups(self.manifest), range(self.manifest.blocks)):
                 self._check_part(part)
         self._check = ByteCheck() if check == "sampled" else None
 

@@ -68,8 +68,9 @@ def test_impossible_counts_are_refused_at_once(tmp_path: Path, changes: dict) ->
     tracemalloc.start()
     begun = time.monotonic()
     try:
-        with pytest.raises((StoreError, ConfigError)):
-            read_all(TokenStore.open(store))
+        for check in ("none", "full"):
+            with pytest.raises((StoreError, ConfigError)):
+                read_all(TokenStore.open(store, check=check))
         assert tracemalloc.get_traced_memory()[1] < 20_000_000
     finally:
         tracemalloc.stop()
