@@ -1,7 +1,6 @@
 """Opens a token store. Opening reads the manifest and maps; a block is looked at when it is first asked for."""
 
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -70,8 +69,10 @@ class TokenStore:
     def check_bytes(self, check: Check) -> None:
         """Compare the checksums of all parts now (`full`), or of each when it is first used (`sampled`)."""
         if check == "full":
-            for part in chain(fixed_groups(self.manifest), range(self.manifest.blocks)):
-                self._check_part(part)
+            for group in fixed_groups(self.manifest):
+                self._check_part(group)
+            for number in range(self.manifest.blocks):
+                self._check_part(number)
         self._check = ByteCheck() if check == "sampled" else None
 
     def finish_check(self) -> None:
