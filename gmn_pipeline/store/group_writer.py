@@ -72,15 +72,26 @@ def _workplace(root: Path, group: str) -> Iterator[Path]:
         try:
             yield wip
         finally:
-            with suppress(OSError):  # others are still at work, or this file system has no locks
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                remove(wip)
-            os.close(descriptor)
+            _leave(wip, descriptor)
     except OSError as error:
         raise StoreError(
             f"cannot write {group} of {root}: {error.strerror or error}; make room or choose another --out, then run "
             "the same command again: it goes on where it stopped"
         ) from error
+
+
+def _leave(folder: Path, descriptor: int) -> None:
+    """Remove the folder unless others are at work there. Without locks, only if it is empty."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        remove(folder)
+    except BlockingIOError:
+        pass
+    except OSError:
+        with suppress(OSError):
+            folder.rmdir()
+    finally:
+        os.close(descriptor)
 
 
 def _hold(folder: Path) -> int:
