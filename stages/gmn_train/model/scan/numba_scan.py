@@ -19,8 +19,8 @@ from gmn_pipeline.errors import ModelError
 from gmn_pipeline.types import IntArray
 from gmn_train.machine.threads import run_tasks
 from gmn_train.model.scan.gradient_kernels import scan_gradients
-from gmn_train.model.scan.kernels import CHUNK, scan_outputs
-from gmn_train.model.scan.plan import Task, plan_tasks
+from gmn_train.model.scan.kernels import scan_outputs
+from gmn_train.model.scan.plan import Task, chunk_pointers, plan_tasks
 from gmn_train.model.tiles.packing import pack_decays, unpack_decays
 from gmn_train.model.tiles.vectors import LANES
 
@@ -201,9 +201,3 @@ def pad_states(BC: Tensor, states: int) -> Tensor:
     if states % 4 == 0:
         return BC.contiguous()
     return pad(BC.reshape(len(BC), 2, states), (0, -states % 4)).flatten(1)
-
-
-def chunk_pointers(seq_ptr: IntArray) -> IntArray:
-    """Where each sequence's kept states begin, (sequences + 1,): one per chunk after its first."""
-    kept = np.maximum((np.diff(seq_ptr) - 1) // CHUNK, 0)
-    return np.concatenate([[0], np.cumsum(kept)])

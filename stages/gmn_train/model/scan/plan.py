@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gmn_pipeline.types import IntArray
+from gmn_train.model.scan.kernels import CHUNK
 
 RANGES = 32  # enough to even out over a few cores; each costs one (states, channels) float64 buffer
 GROUP = 64  # channels per group when one sequence must be shared: one block of the kernels
@@ -60,3 +61,9 @@ def plan_tasks(seq_ptr: IntArray, channels: int) -> tuple[list[Task], int, int]:
         for g, at in enumerate(starts)
     ]
     return tasks, len(runs), len(starts)
+
+
+def chunk_pointers(seq_ptr: IntArray) -> IntArray:
+    """Where each sequence's kept states begin, (sequences + 1,): one per chunk after its first."""
+    kept = np.maximum((np.diff(seq_ptr) - 1) // CHUNK, 0)
+    return np.concatenate([[0], np.cumsum(kept)])

@@ -94,7 +94,7 @@ def direction_gradients(
             sequence_gradients(
                 r.u, 0, r.dt, 0, w.A2[direction], r.low, w.D[direction], w.dt_bias[direction], gates,
                 (2 * direction + 1) * E, True, True, lo, hi, direction == 1, at, min(at + GROUP, E), end,
-                0, r.kept, tape, True, r.y, direction * E, g.y, direction * E, g.u, g.dt, flat_low, at > 0,
+                True, True, 0, r.kept, tape, True, r.y, direction * E, g.y, direction * E, g.u, g.dt, flat_low, at > 0,
                 grad_gates, (2 * direction + 1) * E, sums,
             )  # fmt: skip
     multiply(g.rank, 0, g.rank.shape[1], rows, g.rank.shape[1], g.dt, 0, E, 1,
@@ -108,7 +108,7 @@ def direction_gradients(
     for s in range(seq_lo, seq_hi):
         lo, hi = local_borders(ptr, s, seq_lo, single)
         sequence_conv_gradients(
-            source, 2 * direction * E, w.conv[direction], w.conv_bias[direction], lo, hi, direction == 1, 0, E,
+            source, 2 * direction * E, w.conv[direction], w.conv_bias[direction], lo, hi, direction == 1, 0, 0, E,
             g.u, grad_source, 2 * direction * E, conv_sums,
         )  # fmt: skip
 
@@ -153,7 +153,7 @@ def tile_gradients(x, eps, ptr, seq_lo, seq_hi, ends, residual, w, r, g, tape, s
             at = ptr[seq_lo + i + 1] - 1 if ends else begin + i
             for j in range(d):
                 grad_x[at, j] = g.update[i, j]
-    norm_gradients(x, begin, rows, w.norm, r.moments, g.normed, acc, outputs_at + k * E * dp, grad_x)
+    norm_gradients(x, begin, 0, rows, w.norm, r.moments, g.normed, acc, outputs_at + k * E * dp, grad_x)
 
 
 @inner
@@ -170,7 +170,7 @@ def layer_gradients(x, eps, ptr, seq_lo, seq_hi, tile_rows, ends, residual, w, g
     for s in range(seq_lo, seq_hi):
         longest = max(longest, ptr[s + 1] - ptr[s])
     rows, k = max(tile_rows, longest), w.states.shape[0]
-    r, g, tape = make_rooms(rows, longest, w), make_grad_rooms(rows, w), make_tape(w.A2.shape[2], x)
+    r, g, tape = make_rooms(rows, longest, w), make_grad_rooms(rows, w), make_tape(w.D.shape[1], w.A2.shape[2], x)
     b = k - 1
     sums = (
         make_sums(w.A2[0], x, totals.A2[0], totals.D[0], totals.dt_bias[0]),
@@ -183,7 +183,9 @@ def layer_gradients(x, eps, ptr, seq_lo, seq_hi, tile_rows, ends, residual, w, g
         if first == run:  # where the run of rows that are summed in float32 ends
             run = next_tile(ptr, first, seq_hi, SUM_ROWS)
         last = next_tile(ptr, first, run, tile_rows)
-        tile_gradients(x, eps, ptr, first, last, ends, residual, w, r, g, tape, sums, conv_sums, acc, grad_out, grad_x)
+        tile_gradients(
+            x, eps, ptr, first, last, ends, residual, w, r, g, tape, sums, conv_sums, acc, grad_out, grad_x
+        )
         if last == run:
             flush_products(acc, totals.products)
         first = last

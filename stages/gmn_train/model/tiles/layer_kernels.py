@@ -75,7 +75,7 @@ def make_rooms(rows, longest, w):
         room(rows * Q, like).reshape(rows, Q),
         room(rows * E, like).reshape(rows, E),
         room(rows * k * E, like).reshape(rows, k * E),
-        room(N * GROUP, like),
+        room(E * N, like),
         room(CHUNK * GROUP, like),
         room(CHUNK * GROUP, like),
         room(kept * E * N, like),
@@ -115,7 +115,7 @@ def scan_inputs(source, ptr, seq_lo, seq_hi, single, direction, w, r):
     for s in range(seq_lo, seq_hi):
         lo, hi = local_borders(ptr, s, seq_lo, single)
         sequence_conv(
-            source, 2 * direction * E, w.conv[direction], w.conv_bias[direction], lo, hi, direction == 1, 0, E, r.u
+            source, 2 * direction * E, w.conv[direction], w.conv_bias[direction], lo, hi, direction == 1, 0, 0, E, r.u
         )
     multiply(r.low, 0, Q, rows, Q, r.u, 0, E, 1, w.states, direction * E * Q, Q, E, False)
     multiply(r.dt, 0, E, rows, E, r.low, 2 * N, Q, 1, w.up, direction * R * E, E, R, False)
@@ -131,7 +131,7 @@ def scan_tile(source, gates, ptr, seq_lo, seq_hi, ends, single, keep, direction,
         sequence_outputs(
             r.u, 0, r.dt, 0, w.A2[direction], r.low, w.D[direction], w.dt_bias[direction], gates,
             (2 * direction + 1) * E, True, True, lo, hi, direction == 1, 0, E, end,
-            keep, 0, r.kept, r.h, r.deltas, r.ys, r.y, direction * E,
+            True, keep, 0, r.kept, r.h, r.deltas, r.ys, r.y, direction * E,
         )  # fmt: skip
 
 
