@@ -97,6 +97,7 @@ def train(config: TrainConfig, store: TokenStore, folder: RunFolder, watcher: Wa
             saved_at = time.monotonic()
         if stop:
             break
+    store.finish_check()
     summary = _summarise(training, progress)
     folder.write_summary(summary)
     return summary

@@ -1,50 +1,50 @@
-"""A whole model's outputs and gradients have the same bits for 1, 2 and 3 threads, whatever it is made of."""
+"""The number of threads changes no bit of a run, in any mode."""
+
+from pathlib import Path
 
 import pytest
 import torch
 
-from gmn_pipeline import TokenSettings
-from gmn_prep.datasets.entry import DatasetOptions
-from gmn_prep.datasets.generated.minesweeper_grid import load_minesweeper_grid
-from gmn_train.model import GMN, InputSource, ModelConfig, whole_inputs
-from tests.train.model_stores import model_store
+from gmn_pipeline import TokenSettings, TokenStore
+from gmn_prep.datasets import DatasetOptions, load_dataset
+from gmn_train.settings.model_settings import ModelConfig
+from tests.stores import write_store
+from tests.train.small_runs import last_weights, settings_for, train_in
 
-OPTIONS = {
-    "between": {},
-    "input": {"token_blocks": "input", "encoder": "mean", "token_layers": 2},
-    "gated": {"mpnn": "gatedgcn", "node_scan": False, "norm": "layer"},
-    "gine": {"mpnn": "gine", "residual": "identity", "ffn": 2},
+CASES = {
+    "gmn": ("grid", {}, {}),
+    "mpnn": ("grid", {"name": "mpnn"}, {}),
+    "gmn-input-tokens": ("grid", {"name": "gmn-input-tokens"}, {}),
+    "edge features": ("grid", {"mpnn": "gatedgcn"}, {}),
+    "batch": ("grid", {}, {"mode": "batch", "batch_nodes": 512}),
+    "graphs": ("rings", {}, {"batch_size": 32}),
 }
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    graph = load_minesweeper_grid(DatasetOptions(nodes=2500))
-    return model_store(tmp_path_factory.mktemp("s") / "grid.zarr", graph, TokenSettings(2, 2, 2), block_size=1024)
+def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TokenStore]:
+    """Large enough that torch shares its work out over threads."""
+    folder = tmp_path_factory.mktemp("s")
+    grid = load_dataset("minesweeper-grid", DatasetOptions(nodes=2500)).graph
+    rings = load_dataset("skip-ring", DatasetOptions(graphs=64)).graph
+    tokens = TokenSettings(2, 2, 1)
+    return {name: write_store(folder / f"{name}.zarr", g, tokens) for name, g in (("grid", grid), ("rings", rings))}
 
 
-@pytest.mark.parametrize("chunk_nodes", [None, 700])
-@pytest.mark.parametrize("options", OPTIONS)
-def test_bits_do_not_depend_on_threads(store, options, chunk_nodes):
-    config = ModelConfig.preset("default", width=32, node_layers=2, states=8, **OPTIONS[options])
-    source = InputSource(store.view(), config)
-    torch.manual_seed(0)
-    model = GMN(config, source.facts)
-    state = {name: value.clone() for name, value in model.state_dict().items()}
-    before, found = torch.get_num_threads(), []
+@pytest.mark.parametrize("case", CASES)
+def test_same_bits(stores: dict[str, TokenStore], tmp_path: Path, case: str) -> None:
+    name, model, settings = CASES[case]
+    sizes = {"width": 64, "node_layers": 2}
+    config = settings_for(
+        stores[name], epochs=2, model=ModelConfig.of(model.pop("name", "gmn"), **sizes, **model), **settings
+    )
+    threads, weights = torch.get_num_threads(), []
     try:
-        for threads in (1, 2, 3):
-            torch.set_num_threads(threads)
-            torch.manual_seed(1)
-            model.load_state_dict(state)
-            logits = model(whole_inputs(source, epoch=0, chunk_nodes=chunk_nodes)).logits
-            weights = torch.randn(logits.shape, generator=torch.Generator().manual_seed(2))
-            wanted = list(model.parameters())
-            grads = torch.autograd.grad(logits, wanted, weights, allow_unused=True, materialize_grads=True)
-            found.append([logits.detach(), *grads, *model.state_dict().values()])
+        for count in (1, 2, 3):
+            torch.set_num_threads(count)
+            train_in(config, tmp_path / str(count))
+            weights.append(last_weights(config, tmp_path / str(count)))
     finally:
-        torch.set_num_threads(before)
-    names = ["logits", *dict(model.named_parameters()), *model.state_dict()]
-    for other in found[1:]:
-        differ = [n for n, a, b in zip(names, found[0], other, strict=True) if not torch.equal(a, b)]
-        assert differ == []
+        torch.set_num_threads(threads)
+    for other in weights[1:]:
+        assert all(torch.equal(other[key], value) for key, value in weights[0].items())

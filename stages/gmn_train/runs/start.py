@@ -57,7 +57,7 @@ def start_runs(
 
 def open_store(config: TrainConfig) -> TokenStore:
     """The store of a run's settings; TrainError where it is another one now."""
-    store = TokenStore.open(config.store)
+    store = TokenStore.open(config.store, check=config.check)
     if store.fingerprint != config.fingerprint:
         raise TrainError(
             f"{config.store} is another store now (fingerprint {store.fingerprint[:12]}, the run was made from "
@@ -82,7 +82,6 @@ def _start(config: TrainConfig, store: TokenStore, folder: RunFolder, watcher: W
                 folder.create(config)
             else:
                 watcher.say(f"{folder.path} was interrupted; going on from its last checkpoint")
-                _tell_threads(folder.config(), config, watcher)
             return Finished(folder.path, train(config, store, folder, watcher))
     finally:
         watcher.stop()
@@ -98,11 +97,6 @@ def _difference(there: TrainConfig, wanted: TrainConfig) -> str:
     if keys[0] == "fingerprint":
         return f"another store (fingerprint {str(one.get('fingerprint'))[:12]})"
     return f"other settings ({keys[0]} is {one.get(keys[0])}, not {other.get(keys[0])})"
-
-
-def _tell_threads(before: TrainConfig, now: TrainConfig, watcher: Watcher) -> None:
-    if before.threads != now.threads:
-        watcher.say(f"note: this run was begun with {before.threads} threads, and {now.threads} may change last digits")
 
 
 def resume_run(path: Path, watcher: Watcher, *, threads: int | None = None) -> Finished:

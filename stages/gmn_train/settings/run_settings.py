@@ -13,6 +13,7 @@ from gmn_train.settings.model_settings import ModelConfig
 
 DATA, TRAINING, MEMORY = "Data", "Training", "Memory and speed"
 Mode = Literal["full", "batch", "graphs"]
+Check = Literal["full", "sampled", "none"]
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,9 @@ class TrainConfig:
     batch_size: int = setting(64, help="Graphs per batch (many graphs).", group=MEMORY)
     batch_nodes: int = setting(2048, help="Nodes per batch in mode `batch`.", group=MEMORY)
     memory_budget: float = setting(4.0, help="GB that activations of token blocks may take.", group=MEMORY)
-    threads: int | None = setting(None, help="Threads. Default: all cores.", group=MEMORY, affects_result=False)
+    threads: int | None = setting(
+        None, help="Threads. Default: all cores. Never changes a result.", group=MEMORY, affects_result=False
+    )
     loader_threads: int = setting(
         1, help="Threads that read ahead. Never changes a result.", group=MEMORY, affects_result=False
     )
@@ -65,6 +68,12 @@ class TrainConfig:
     )
     precision: Literal["auto", "float32", "bf16"] = setting(
         "float32", help="Of matrix products; bf16, or auto, only where a probe shows it to be faster.", group=MEMORY
+    )
+    check: Check = setting(
+        "sampled",
+        help="Checksums of the store: every block as it is first read, all before training, or none.",
+        group=MEMORY,
+        affects_result=False,
     )
     checkpoint_seconds: float = setting(
         30.0, help="Least seconds between checkpoints; 0: every step.", group=MEMORY, affects_result=False

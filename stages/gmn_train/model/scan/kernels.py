@@ -25,7 +25,17 @@ from numba import njit
 from gmn_train.model.tiles.inner import inner
 from gmn_train.model.tiles.rooms import room
 from gmn_train.model.tiles.vector_math import exp2, sigmoid, softplus
-from gmn_train.model.tiles.vectors import LANES, fill, four_times, load, load_four, load_quad, spread, store, sum_of_four
+from gmn_train.model.tiles.vectors import (
+    LANES,
+    fill,
+    four_times,
+    load,
+    load_four,
+    load_quad,
+    spread,
+    store,
+    sum_of_four,
+)
 
 GROUP = 64  # a quad
 CHUNK = 32  # steps between kept states: the tape of one chunk (2 * 32 * 16 * 64 float32) fits the level-2 cache
