@@ -28,6 +28,7 @@ def learning_rate(config: TrainConfig, time: float) -> float:
     """The rate at `time`, in epochs with fractions: linear to the peak over `warmup`, then half a cosine to zero."""
     assert config.lr is not None
     assert config.epochs is not None
+    assert config.warmup is not None
     peak, epochs, warmup = config.lr, config.epochs, min(config.warmup, config.epochs // 2)
     if time < warmup:
         return peak * (time + 1) / (warmup + 1)

@@ -38,12 +38,18 @@ class TrainConfig:
     )
     scale_targets: bool = setting(True, help="Standardise regression targets by training items.", group=DATA)
 
-    epochs: int | None = setting(None, help="Epochs. Default: 200 for one graph, 100 for many.", group=TRAINING)
+    epochs: int | None = setting(
+        None, help="Epochs. Default: 200 for one graph, 30 in mode `batch`, 100 for many graphs.", group=TRAINING
+    )
     lr: float | None = setting(
-        None, help="Peak learning rate. Default: 0.005 for one graph, 0.001 for many.", group=TRAINING
+        None,
+        help="Peak learning rate. Default: 0.005 for one graph, 0.002 in mode `batch`, 0.001 for many.",
+        group=TRAINING,
     )
     weight_decay: float = setting(1e-5, help="AdamW's, on matrices only.", group=TRAINING)
-    warmup: int = setting(10, help="Epochs of linear warm-up before the cosine.", group=TRAINING)
+    warmup: int | None = setting(
+        None, help="Epochs of linear warm-up before the cosine. Default: 10, or 1 in mode `batch`.", group=TRAINING
+    )
     clip: float = setting(1.0, help="Largest gradient norm; 0 for none.", group=TRAINING)
     patience: int = setting(
         0, help="Stop after this many epochs without a better validation; 0: never.", group=TRAINING
@@ -52,7 +58,9 @@ class TrainConfig:
     eval_draws: int = setting(1, help="Draws of repeats to average predictions over.", group=TRAINING)
 
     mode: Mode | None = setting(
-        None, help="One graph: all nodes in each step, exactly, or batches of nodes. Default: full.", group=MEMORY
+        None,
+        help="One graph: all nodes in each step, or batches of nodes. Default: batch above 50,000 nodes.",
+        group=MEMORY,
     )
     batch_size: int = setting(64, help="Graphs per batch (many graphs).", group=MEMORY)
     batch_nodes: int = setting(2048, help="Nodes per batch in mode `batch`.", group=MEMORY)
@@ -88,8 +96,9 @@ class TrainConfig:
             if value is not None and value < 1:
                 raise ConfigError(f"{name} is {value}; it must be at least 1")
         for name in ("warmup", "clip", "patience", "weight_decay", "split", "seed", "checkpoint_seconds"):
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise ConfigError(f"{name} is {getattr(self, name)}; it must not be negative or infinite")
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < float("inf"):
+                raise ConfigError(f"{name} is {value}; it must not be negative or infinite")
         for name in ("lr", "memory_budget"):
             value = getattr(self, name)
             if value is not None and not 0 < value < float("inf"):
