@@ -11,9 +11,9 @@ from torch import Tensor
 
 from gmn_train.data.token_chunks import TokenChunk
 from gmn_train.machine.threads import run_tasks
+from gmn_train.model.encoders.pooling_kernels import token_means, token_means_gradient
 from gmn_train.model.layers.recompute import gradient_sink
 from gmn_train.model.scan.checks import has_kernels
-from gmn_train.model.encoders.pooling_kernels import token_means, token_means_gradient
 
 TOKENS_PER_TASK = 4096
 

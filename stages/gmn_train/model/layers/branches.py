@@ -101,7 +101,9 @@ class GatedBranch(nn.Module):
     def forward(self, h: Tensor, near: Neighbourhood, edge_states: EdgeStates | None) -> Tensor:
         if has_kernels(h):
             return gated_outputs(self.convolution, h, near.edge_order, edge_states)
-        return gated_messages(self.convolution, h, near.edge_index, None if edge_states is None else edge_states.of_all())
+        return gated_messages(
+            self.convolution, h, near.edge_index, None if edge_states is None else edge_states.of_all()
+        )
 
 
 class GineBranch(nn.Module):
@@ -114,7 +116,9 @@ class GineBranch(nn.Module):
     def forward(self, h: Tensor, near: Neighbourhood, edge_states: EdgeStates | None) -> Tensor:
         if has_kernels(h):
             return gine_outputs(self.convolution, h, near.edge_order, edge_states)
-        return gine_messages(self.convolution, h, near.edge_index, None if edge_states is None else edge_states.of_all())
+        return gine_messages(
+            self.convolution, h, near.edge_index, None if edge_states is None else edge_states.of_all()
+        )
 
 
 BRANCHES: dict[str, Callable[[int, bool], nn.Module]] = {
