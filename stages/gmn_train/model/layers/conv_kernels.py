@@ -3,8 +3,8 @@
     p[t] = bias + Σ_k weight[k] x[t - (taps - 1 - k)],      out[t] = p[t] sigmoid(p[t])
 
 in scan order, with nothing before a sequence's first row. Arrays are laid out as in `scan.kernels`: channels in whole
-vectors, *_col where they begin. A quad of channels goes through a sequence at a time where there are as many: one
-vector took 1.8 times as long, waiting for the exponential of one row.
+vectors, *_col where they begin. A quad of channels goes through a sequence at a time where there are as many, so that
+the processor need not wait for the exponential of one row.
 """
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"

@@ -25,7 +25,7 @@ from gmn_train.model.tiles.vectors import LANES
 TILE_ROWS = 96
 """Rows of a tile, if its first sequence is not longer: 5 kB each at width 64 on the way back, beside 0.6 MB of
 weights, sums
-and tape. Between 51 and 272 rows the layer's time does not change by more than the noise."""
+and tape. Between 64 and 192 rows the layer's time changes by 3%."""
 LONGEST = 512
 """Rows of a sequence that are still taken as one tile."""
 RANGES = 32
