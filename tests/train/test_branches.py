@@ -1,4 +1,4 @@
-"""The MPNN branches' kernels give what PyG's layers give, with their weights; edges in any order, loops and lone rows too."""
+"""The MPNN branches' kernels give what PyG's layers give with their weights; loops and lone rows too."""
 
 import pytest
 import torch

@@ -2,8 +2,8 @@
 
 Shapes: T rows (batch x length, or packed), d = width, E = expand x width channels, N states, R = rank of Δ.
 
-Algorithm 2 multiplies each branch by its own W_1 and their sum by W_out. Two linear maps in a row are one, so
-the weights are multiplied (d x d by d x E) instead of the rows: same function, a third of the work.
+Algorithm 2 multiplies each branch by its own W_1 and their sum by W_out. Two linear maps in a row are one, so the
+weights are multiplied (d x d by d x E) instead of the rows: same function, a third of the work.
 """
 
 import math
@@ -149,7 +149,6 @@ class BiMamba(nn.Module):
             update = torch.addmm(update, backward[0], W.T)
         out = rows + dropout(full(update), self.dropout, self.training)
         return out if only_last else out.view(x.shape)
-
 
     def fits_tiles(self, rows: Tensor, ptr: Tensor, only_last: bool) -> bool:
         """Whether the layer runs as one pass over tiles: `tiles.layer`."""

@@ -3,8 +3,8 @@
     p[t] = bias + Σ_k weight[k] x[t - (taps - 1 - k)],      out[t] = p[t] sigmoid(p[t])
 
 in scan order, with nothing before a sequence's first row. Arrays are laid out as in `scan.kernels`: channels in whole
-vectors, *_col where they begin. A quad of channels goes through a sequence at a time where there are as many: one vector
-took 1.8 times as long, waiting for the exponential of one row.
+vectors, *_col where they begin. A quad of channels goes through a sequence at a time where there are as many, so that
+the processor need not wait for the exponential of one row.
 """
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
@@ -39,8 +39,8 @@ def make_conv_sums(like, total):
 def _loops(load, kind):
     """The loops over a sequence for vectors that `load` loads.
 
-    Their names must differ: compiled code that is read from the cache is linked by name, and of two functions of one name
-    (and one list of types) either may be taken.
+    Their names must differ: compiled code that is read from the cache is linked by name, and of two functions of
+    one name (and one list of types) either may be taken.
     """
 
     @njit(inline="always")

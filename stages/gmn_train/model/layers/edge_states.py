@@ -17,7 +17,9 @@ class EdgeStates(NamedTuple):
 
     def first(self, count: int) -> "EdgeStates":
         """Those of the first edge rows."""
-        return EdgeStates(self.values[:count], None) if self.rows is None else EdgeStates(self.values, self.rows[:count])
+        return (
+            EdgeStates(self.values[:count], None) if self.rows is None else EdgeStates(self.values, self.rows[:count])
+        )
 
     def of_all(self) -> Tensor:
         """(edge rows, d): one for every edge."""

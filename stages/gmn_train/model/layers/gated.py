@@ -1,14 +1,14 @@
 """GatedGCN's messages without a product per edge, for the weights of PyG's ResGatedGraphConv.
 
 PyG multiplies each edge's (node state, edge state) by W_key, W_query and W_value: three (E, 2d) x (2d, d) products. A
-product of two things side by side is the sum of two products, so node states are multiplied once per node, edge states once
-per distinct state, and a kernel adds, gates and sums.
+product of two things side by side is the sum of two products, so node states are multiplied once per node, edge states
+once per distinct state, and a kernel adds, gates and sums.
 """
 
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import linear, pad
 
 from gmn_train.machine.threads import run_tasks
@@ -19,19 +19,19 @@ from gmn_train.model.layers.gated_kernels import gated_node_gradients, gated_sta
 from gmn_train.model.tiles.vectors import LANES
 
 
-def gated_outputs(convolution: nn.Module, x: Tensor, order: EdgeOrder, edges: EdgeStates | None) -> Tensor:
+def gated_outputs(convolution: Any, x: Tensor, order: EdgeOrder, edges: EdgeStates | None) -> Tensor:
     """What convolution(x, edge_index, edge states) gives: (S, d)."""
     key, query, value = (getattr(convolution, f"lin_{name}") for name in ("key", "query", "value"))
     d = x.shape[1]
     of_nodes = [layer.weight[:, :d] for layer in (key, query, value, convolution.lin_skip)]
     biases = [key.bias + query.bias, torch.zeros_like(key.bias), value.bias, convolution.bias]
-    nodes = full(linear(x, pad_rows(of_nodes), pad_rows(biases)))  # type: ignore[arg-type] # (S, 4d), d padded
+    nodes = full(linear(x, pad_rows(of_nodes), pad_rows(biases)))  # (S, 4d), d padded
     if edges is None:
         states, rows = x.new_zeros(1, nodes.shape[1] // 2), torch.zeros(len(order.edges), dtype=torch.int64)
     else:
         of_edges = [key.weight[:, d:] + query.weight[:, d:], value.weight[:, d:]]
-        states, rows = full(linear(edges.values, pad_rows(of_edges))), edges.rows  # (K, 2d)
-        rows = torch.arange(len(states)) if rows is None else rows
+        states = full(linear(edges.values, pad_rows(of_edges)))  # (K, 2d)
+        rows = torch.arange(len(states)) if edges.rows is None else edges.rows
     summed: Tensor = GatedSums.apply(nodes, states, rows, order)  # type: ignore[no-untyped-call]
     return summed[:, :d]
 

@@ -2,9 +2,9 @@
 
     out_i = R_i + Σ over edges j -> i of sigmoid(K_i + Q_j + G_e) (V_j + U_e)
 
-nodes (S, 4d) is K, Q, V, R side by side; states (rows, 2d) is G beside U, row `state_rows[e]` of edge e. Nothing of the size
-of the edges is made: the gradient takes the edges by target, by source and by state, and computes each gate again every
-time. A buffer for the edges' gradients (31 MB for 128 peptides at width 96) took 38 ms instead of 17.
+nodes (S, 4d) is K, Q, V, R side by side; states (rows, 2d) is G beside U, row `state_rows[e]` of edge e. Nothing of the
+size of the edges is made: the gradient takes the edges by target, by source and by state, and computes each gate again
+every time. A buffer for the edges' gradients (31 MB for 128 peptides at width 96) took 38 ms instead of 17.
 """
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
@@ -43,7 +43,19 @@ def edge_gradients(nodes, states, grad_out, source, target, state, c):
 
 @njit(cache=True, nogil=True)
 def gated_node_gradients(
-    nodes, states, state_rows, target_ptr, sources, edges, targets, source_ptr, places, first, last, grad_out, grad_nodes
+    nodes,
+    states,
+    state_rows,
+    target_ptr,
+    sources,
+    edges,
+    targets,
+    source_ptr,
+    places,
+    first,
+    last,
+    grad_out,
+    grad_nodes,
 ):
     """Fill grad_nodes (S, 4d) of rows first..last-1."""
     d = grad_out.shape[1]

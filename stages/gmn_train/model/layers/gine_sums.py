@@ -1,7 +1,7 @@
 """GINE's messages in one kernel, for the weights of PyG's GINEConv: MLP((1 + eps) x + Σ ReLU(x_neighbour + edge)).
 
-Nothing of the size of the edges is made, on the way back either. Sums are over the edges into a row, or out of it, in the
-order of the edge index.
+Nothing of the size of the edges is made, on the way back either. Sums are over the edges into a row, or out of it, in
+the order of the edge index.
 """
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
@@ -92,13 +92,9 @@ class ReluSums(torch.autograd.Function):
         order: EdgeOrder = ctx.order
         grad_x, grad_states = torch.empty_like(x), torch.zeros_like(states)
         arrays, dy = [a.detach().numpy() for a in (x, states, rows)], grad_out.contiguous().numpy()
-        run_tasks(
-            lambda task: relu_sum_gradients(*arrays, *order[2:], *task, dy, grad_x.numpy()), row_ranges(len(x))
-        )
+        run_tasks(lambda task: relu_sum_gradients(*arrays, *order[2:], *task, dy, grad_x.numpy()), row_ranges(len(x)))
         if ctx.needs_input_grad[1]:
             width = x.shape[1]
             columns = [(c, min(c + CHANNELS_PER_TASK, width)) for c in range(0, width, CHANNELS_PER_TASK)]
-            run_tasks(
-                lambda task: relu_state_gradients(*arrays, *order[1:4], *task, dy, grad_states.numpy()), columns
-            )
+            run_tasks(lambda task: relu_state_gradients(*arrays, *order[1:4], *task, dy, grad_states.numpy()), columns)
         return grad_x, grad_states, None, None

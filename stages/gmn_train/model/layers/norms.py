@@ -1,7 +1,7 @@
 """torch's BatchNorm1d and LayerNorm with the same bits for any number of threads, on the CPU; elsewhere torch's own.
 
-Parameters, buffers and their names are torch's. Forward and backward at (10000, 64) on one thread: BatchNorm 1.1 ms (torch 0.7),
-LayerNorm 2.4 ms (torch 0.75).
+Parameters, buffers and their names are torch's. Forward and backward at (10000, 64) on one thread: BatchNorm 1.1 ms
+(torch 0.7), LayerNorm 2.4 ms (torch 0.75).
 """
 
 from collections.abc import Callable

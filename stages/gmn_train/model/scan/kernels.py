@@ -4,18 +4,18 @@ Per sequence, with rows t in scan order, h[-1] = 0 and ā = exp(Δ A):
 
     h[t] = ā[t] h[t-1] + Δ[t] B[t] u[t],      y[t] = Σ_n C[t, n] h[t, n] + D u[t]
 
-and, fused where asked for, Δ = softplus(dt + bias) before and y silu(z) after: each saves two passes over
-(total, channels) and a buffer.
+and, fused where asked for, Δ = softplus(dt + bias) before and y silu(z) after: each saves two passes over (total,
+channels) and a buffer.
 
 Layout. GROUP channels go through a sequence together, CHUNK steps at a time, in three passes over buffers that stay in
-the nearest caches: step sizes, states, gates. In the second, LANES channels are a vector, and four states a quad. So the
-number of channels must be a multiple of LANES and that of states of four: callers pad. A2, gradients of A and kept states
-are (blocks of LANES channels, states, LANES). Arrays are row-major and may hold more columns than the scan's: *_col
-says where its channels begin.
+the nearest caches: step sizes, states, gates. In the second, LANES channels are a vector, and four states a quad. So
+the number of channels must be a multiple of LANES and that of states of four: callers pad. A2, gradients of A and kept
+states are (blocks of LANES channels, states, LANES). Arrays are row-major and may hold more columns than the scan's:
+*_col says where its channels begin.
 
-A step of LANES channels and one state takes 12 cycles (AMD EPYC, AVX-512), 10 of them fused multiply-adds, one per cycle.
-It took 18 with one state at a time or with softplus and gate in the same loop, because the processor then waits for the
-chain of one exponential, and with loops over 64 channels left to the compiler.
+A step of LANES channels and one state takes 14 cycles with its share of softplus and gate (AMD EPYC, AVX-512; 10 are
+fused multiply-adds, one per cycle). It took 18 with one state at a time or with softplus and gate in the same loop,
+because the processor then waits for the chain of one exponential, and with loops over 64 channels left to the compiler.
 """
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
@@ -125,7 +125,8 @@ def sequence_outputs(
     """Scan rows [lo, hi), channels [ch_lo, ch_hi).
 
     end: -1, or the row of `z` and `out` that stands for the last step, the only one whose output is then wanted.
-    fresh: from a state of zero; else h (blocks, states, LANES) is what the rows before left there. kept (chunks, blocks,
+    fresh: from a state of zero; else h (blocks, states, LANES) is what the rows before left there. kept (chunks,
+    blocks,
     states, LANES) receives, where `keep`, the state before every CHUNK-th step from k on, the first step's too if it is
     not fresh. deltas and ys are rooms.
     """
@@ -143,7 +144,9 @@ def sequence_outputs(
                     store(kept, row * channels * states + g, load(h, g))
             steps = min(CHUNK, hi - lo - first)
             step_sizes(dt, dt_col, bias, positive, lo, hi, reverse, first, steps, at, to, deltas)
-            advance(u, u_col, A2, BC, D, lo, hi, reverse, first, steps, at, to, first_output(lo, hi, end), deltas, h, ys)
+            advance(
+                u, u_col, A2, BC, D, lo, hi, reverse, first, steps, at, to, first_output(lo, hi, end), deltas, h, ys
+            )
             write_outputs(z, z_col, gated, lo, hi, reverse, first, steps, at, to, end, ys, out, out_col)
 
 

@@ -1,7 +1,7 @@
 """How a scan's work is cut into tasks: a function of the shapes alone.
 
-Every sum over tasks is taken in task order, so the cut fixes the bits of the result; the number of threads
-only says who computes which task. Hence no thread count may appear here.
+Every sum over tasks is taken in task order, so the cut fixes the bits of the result; the number of threads only says
+who computes which task. Hence no thread count may appear here.
 """
 
 from itertools import pairwise
