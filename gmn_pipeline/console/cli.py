@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 import typer
 
 from gmn_pipeline.console.config import flag_name
-from gmn_pipeline.errors import GmnError
+from gmn_pipeline.errors import GmnError, StoppedError
 
 INTERRUPTED = 130
 
@@ -41,7 +41,7 @@ def make_app(help: str) -> typer.Typer:
 
 
 def run_app(app: typer.Typer, arguments: list[str] | None = None) -> None:
-    """Run the app and end the process: 0 done, 2 a user's mistake (one line), 130 interrupted."""
+    """Run the app and end the process: 0 done, 2 a user's mistake (one line), 130 interrupted, 143 terminated."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in arguments
     arguments = [a for a in arguments if a != "--debug"]
@@ -50,6 +50,9 @@ def run_app(app: typer.Typer, arguments: list[str] | None = None) -> None:
         sys.stdout.flush()
         if code == INTERRUPTED:  # the parser turns Ctrl-C into this code
             raise KeyboardInterrupt
+    except StoppedError as error:
+        print(error, file=sys.stderr)
+        code = error.exit_code
     except GmnError as error:
         if debug:
             raise

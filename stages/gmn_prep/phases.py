@@ -38,7 +38,7 @@ class Phases:
         if self._bars is not None:
             self._bars.console.print(message, markup=False, highlight=False)
         elif self.show == "lines":
-            print(message, file=sys.stderr)
+            print(message, file=sys.stderr, flush=True)
 
     @contextmanager
     def phase(self, name: str, total: int, unit: str) -> Iterator[Callable[[int], None]]:
