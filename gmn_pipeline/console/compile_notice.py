@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from gmn_pipeline.console.interrupt import raise_if_interrupted
+
 NOTICE = "compiling kernels for this machine, once: this may take a minute or two"
 PATIENCE = 1.0
 """Seconds of compilation that are not worth a word: some small functions are compiled in every process."""
@@ -31,6 +33,7 @@ def _make_listener(base: Any, tell: Callable[[], None], patience: float) -> Any:
             self.told = False
 
         def on_start(self, _event: Any) -> None:
+            raise_if_interrupted()
             self.depth += 1
             if self.depth == 1 and not self.told:
                 self.begun = time.monotonic()

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from gmn_pipeline.console.compile_notice import tell_compilation
+from gmn_pipeline.console.interrupt import raise_if_interrupted
 from gmn_pipeline.console.machine import peak_memory
 from gmn_pipeline.counter_random import Purpose, key_path
 from gmn_pipeline.errors import NotFiniteError, TrainError
@@ -114,6 +115,7 @@ def _run_epochs(
     saved_at, steps_of = time.monotonic(), dict[int, int]()
     for (epoch, step), loaded in ahead:
         steps = steps_of.setdefault(epoch, len(sampler.training_steps(epoch)))
+        raise_if_interrupted()
         watcher.step(epoch, step.number, steps)
         rate = learning_rate(config, epoch + step.number / steps)
         with clock.training():

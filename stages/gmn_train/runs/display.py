@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from gmn_pipeline.console.streams import tell
 from gmn_pipeline.task import Task
 from gmn_train.runs.pace import Pace, duration_text
 from gmn_train.settings.run_settings import TrainConfig
@@ -142,7 +143,7 @@ class Display(Watcher):
         if self._bars is not None:
             self._bars.console.print(message, markup=False, highlight=False)
         elif self.show != "nothing":
-            print(message, file=sys.stderr, flush=True)
+            tell(message)
         self._said_at = time.monotonic()
 
     def stop(self) -> None:
