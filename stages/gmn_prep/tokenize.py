@@ -66,6 +66,13 @@ def _repair_if_damaged(path: Path, plan: Plan, phases: Phases) -> tuple[str, ...
 
 
 def _make_store(plan: Plan, phases: Phases, *, dry_run: bool) -> Outcome:
+    from gmn_pipeline.console.compile_notice import tell_compilation
+
+    with tell_compilation(phases.say):
+        return _load_and_write(plan, phases, dry_run=dry_run)
+
+
+def _load_and_write(plan: Plan, phases: Phases, *, dry_run: bool) -> Outcome:
     from gmn_pipeline.store.writer import StoreWriter
     from gmn_prep.estimate import check_room, estimate_cost
     from gmn_prep.tokens.tokenizer import Tokenizer

@@ -44,6 +44,9 @@ def run(
         Path | None, typer.Option(help="Folder of the run. Default: data/runs/...", metavar="PATH")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Start anew even if the run exists.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the estimate of memory and time; write nothing.")
+    ] = False,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -55,10 +58,16 @@ def run(
     several = {"seeds": parse_numbers(seeds, "seeds"), "splits": parse_numbers(splits, "splits")}
 
     from gmn_train.runs.display import Display
-    from gmn_train.runs.outcome import report_runs
-    from gmn_train.runs.start import start_runs
 
     with Display.for_person(silent=quiet or json) as display:
+        display.say(f"loading {config.store.name} and model {config.model.name}")  # torch takes seconds to import
+        from gmn_train.runs.outcome import report_plan, report_runs
+        from gmn_train.runs.start import plan_run, start_runs
+
+        if dry_run:
+            count = max(len(several["seeds"]), 1) * max(len(several["splits"]), 1)
+            report_plan(plan_run(config, display, run_dir=run_dir), count, as_json=json)
+            return
         finished = start_runs(config, display, **several, run_dir=run_dir, force=force)
     if not quiet:
         report_runs(finished, as_json=json)
@@ -74,10 +83,12 @@ def resume(
 ) -> None:
     """Continue an interrupted run from its last checkpoint."""
     from gmn_train.runs.display import Display
-    from gmn_train.runs.outcome import report_runs
-    from gmn_train.runs.start import resume_run
 
     with Display.for_person(silent=quiet or json) as display:
+        display.say(f"loading {run}")
+        from gmn_train.runs.outcome import report_runs
+        from gmn_train.runs.start import resume_run
+
         finished = resume_run(run, display, threads=threads)
     if not quiet:
         report_runs([finished], as_json=json)

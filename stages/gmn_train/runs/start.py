@@ -11,10 +11,11 @@ from gmn_pipeline.console.config import identity
 from gmn_pipeline.errors import TrainError
 from gmn_pipeline.store.reader import TokenStore
 from gmn_train.machine.compute import Compute, use_threads
-from gmn_train.runs.display import Watcher
+from gmn_train.runs.display import RunHeader, Watcher
+from gmn_train.runs.estimate import Estimate, estimate_run
 from gmn_train.runs.folder import RunFolder, default_run_dir
 from gmn_train.settings.run_settings import TrainConfig
-from gmn_train.train import Training, train
+from gmn_train.train import Training, describe_run, train
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,28 @@ def start_runs(
             watcher.say(f"seed {seed}, split {split}: {path}")
         done.append(_start(one, store, RunFolder(path), watcher, force=force))
     return done
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A run as it would be: nothing is written."""
+
+    header: RunHeader
+    estimate: Estimate | None
+    """None where the timed steps failed, as the run's own would."""
+
+
+def plan_run(config: TrainConfig, watcher: Watcher, *, run_dir: Path | None = None) -> Planned:
+    """Resolve a run and time a few steps of it. Raises whatever would keep it from starting."""
+    from gmn_pipeline.console.compile_notice import tell_compilation
+
+    use_threads(config.threads)
+    store = open_store(config)
+    config = replace(config, precision=Compute.of(config, watcher.say).precision)
+    training = Training.prepare(config, store)
+    folder = RunFolder(default_run_dir(config) if run_dir is None else run_dir)
+    with tell_compilation(watcher.say):
+        return Planned(describe_run(training, folder), estimate_run(training))
 
 
 def open_store(config: TrainConfig) -> TokenStore:

@@ -5,7 +5,7 @@ What nobody set is chosen from the store. Nothing heavy is imported here, so tha
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -76,7 +76,8 @@ def _command_line(given: Mapping[str, Any], assignments: Sequence[str]) -> dict[
 
 
 def _option(key: str) -> str:
-    return "--model" if key == "model.name" else f"--set {key}" if "." in key else "--" + key.replace("_", "-")
+    has_flag = key in (item.name for item in fields(TrainConfig))
+    return "--model" if key == "model.name" else "--" + key.replace("_", "-") if has_flag else f"--set {key}"
 
 
 def _assignment(text: str) -> tuple[str, Any]:
