@@ -6,13 +6,14 @@ DEMO := data/demo
 DEMO_EPOCHS ?= 40
 TABLES := minesweeper minesweeper-curve minesweeper-ablation minesweeper-grid sensitivity peptides-func arxiv-efficiency
 
-.PHONY: demo test lint format bench results docs clean help
+.PHONY: demo test lint format bench results tutorial docs clean help
 
 help:
 	@echo "make demo   the whole story: generate, tokenize, train, predict, report"
 	@echo "make test   lint, types and all tests"
 	@echo "make bench  every speed claim, ours beside its peer"
 	@echo "make results  every table of results, from docs/tables"
+	@echo "make tutorial  the tutorial's outputs, from its own commands"
 	@echo "make docs   the documentation as a site, into site/"
 	@echo "make format sort imports and format the sources"
 
@@ -68,6 +69,10 @@ bench: $(VENV)/.bench
 results: $(VENV)/.ready
 	@echo "== tables of results: hours; what is done is skipped"
 	$(BIN)/gmn-train table $(TABLES:%=docs/tables/%.toml) --jobs 2 --threads 1 --markdown docs/results.md
+
+tutorial: $(VENV)/.ready
+	@echo "== the tutorial's commands, and their outputs into the page"
+	$(BIN)/python -m tests.tutorial
 
 docs: $(VENV)/.docs
 	@echo "== documentation"

@@ -5,7 +5,6 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,27 +16,9 @@ from gmn_pipeline.console.cli import run_app
 from gmn_prep.cli import app as prep
 from gmn_train.cli import app as train
 from tests.stores import write_store
+from tests.tutorial import PAGE, is_shown_whole, renew_output, shape, steps
 
 PROGRAMS = {"gmn-prep": prep, "gmn-train": train}
-TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial.md"
-
-
-def steps() -> Iterator[tuple[str, str, list[str]]]:
-    """("file", name, its lines) and ("run", command, the output shown), in order."""
-    for kind, title, body in re.findall(
-        r'```(python|console)(?: title="([^"]+)")?\n(.*?)```', TUTORIAL.read_text(), re.S
-    ):
-        if kind == "python":
-            yield "file", title, body.splitlines()
-            continue
-        for part in re.split(r"^\$ ", body.replace("\\\n", " "), flags=re.M)[1:]:
-            command, *shown = part.splitlines()
-            yield "run", command, shown
-
-
-def shape(line: str) -> str:
-    """A line with its numbers and spacing taken out: those may differ between machines."""
-    return " ".join(re.sub(r"\d[\d.,]*", "#", line).split())
 
 
 def run(command: str) -> int:
@@ -55,24 +36,34 @@ def test_the_tutorial_does_what_it_shows(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
-    for kind, name, lines in steps():
+    for kind, name, lines in steps(PAGE.read_text(encoding="utf-8")):
         if kind == "file":
             (tmp_path / name).write_text("\n".join(lines) + "\n")
             continue
         code = run(name)
         printed = "".join(capfd.readouterr())
         assert code == (2 if lines and lines[0].startswith("error:") else 0), f"{name}\n{printed}"
-        if name == "python show.py":  # predictions after three epochs are others
-            assert len(printed.splitlines()) == len(lines)
+        if is_shown_whole(name):
+            assert len(printed.splitlines()) == len(lines)  # predictions after three epochs are others
             continue
-        found = [shape(line) for line in printed.splitlines()]
+        known = [shape(line) for line in printed.splitlines()]
         for line in lines:
             start = shape(line.partition("...")[0])
-            assert any(line_found.startswith(start) for line_found in found), f"{name}: {line}\n{printed}"
+            assert any(line_printed.startswith(start) for line_printed in known), f"{name}: {line}\n{printed}"
+
+
+def test_outputs_are_renewed_line_by_line() -> None:
+    printed = ["epoch 1", "test    0.9 accuracy", "time    2.0 s", "next    this"]
+    assert renew_output("gmn-train run", ["...", "test    0.71 accuracy", "next    this"], printed) == [
+        "...", "test    0.9 accuracy", "next    this"
+    ]  # fmt: skip
+    assert renew_output("python show.py", ["old"], ["new", "lines"]) == ["new", "lines"]
+    with pytest.raises(SystemExit, match="prints no line like: gone"):
+        renew_output("gmn-train run", ["gone"], printed)
 
 
 def python_of(page: str) -> str:
-    return "\n".join(re.findall(r"```python\n(.*?)```", (TUTORIAL.parent / page).read_text(), re.S))
+    return "\n".join(re.findall(r"```python\n(.*?)```", (PAGE.parent / page).read_text(), re.S))
 
 
 def test_the_training_loop_of_the_model_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
