@@ -13,8 +13,8 @@ from gmn_train.model.tiles import layer as tile_layer
 from gmn_train.model.tiles.products import multiply
 from gmn_train.model.tiles.vector_math import exp2, sigmoid, softplus
 from gmn_train.model.tiles.vectors import LANES, load, load_quad, store, store_totals, total
+from tests.train.bimamba_inputs import gradients, make_layer, make_rows
 from tests.train.scan_inputs import TOLERANCE, pointers
-from tests.train.test_bimamba import gradients, make_layer, make_rows
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from gmn_pipeline.types import IntArray
 from gmn_train.machine.threads import run_tasks
 from gmn_train.model.scan.gradient_kernels import scan_gradients
 from gmn_train.model.scan.kernels import scan_outputs
-from gmn_train.model.scan.plan import Task, chunk_pointers, plan_tasks
+from gmn_train.model.scan.plan import Share, chunk_pointers, plan_tasks
 from gmn_train.model.tiles.packing import pack_decays, unpack_decays
 from gmn_train.model.tiles.vectors import LANES
 
@@ -146,7 +146,7 @@ def start_outputs(tensors: Sequence[Tensor | None], ptr: IntArray, reverse: bool
     tasks, _, _ = plan_tasks(ptr, u.shape[1])
     arrays = [x.detach().numpy() for x in inputs]
 
-    def work(task: Task) -> None:
+    def work(task: Share) -> None:
         scan_outputs(*arrays, positive, gated, ptr, reverse, *task[:4], keep, kept_ptr, kept.numpy(), out.numpy())
 
     calls = [partial(work, task) for task in tasks]
@@ -167,7 +167,7 @@ def start_gradients(saved: Sequence[Tensor], layout: Layout, grad_out: Tensor) -
     arrays = [x.detach().numpy() for x in inputs]
     filled = [x.numpy() for x in (pad_columns(grad_out), grad_u, grad_dt)]
 
-    def work(task: Task) -> None:
+    def work(task: Share) -> None:
         r, g = task.range_index, task.group_index
         scan_gradients(
             *arrays, positive, gated, ptr, reverse, *task[:4], kept_ptr, kept.numpy(),

@@ -17,7 +17,7 @@ GROUP = 64  # channels per group when one sequence must be shared: one block of 
 SMALLEST = 4096  # channel-steps worth a task: about 0.1 ms
 
 
-class Task(NamedTuple):
+class Share(NamedTuple):
     """Sequences [seq_lo, seq_hi) and channels [ch_lo, ch_hi), and the numbers of that range and group."""
 
     seq_lo: int
@@ -44,7 +44,7 @@ def cut_rows(seq_ptr: IntArray, rows: int, ranges: int) -> list[tuple[int, int]]
     return cut_sequences(seq_ptr, 1, max(1, min(ranges, int(seq_ptr[-1]) // rows)), smallest=1)
 
 
-def plan_tasks(seq_ptr: IntArray, channels: int) -> tuple[list[Task], int, int]:
+def plan_tasks(seq_ptr: IntArray, channels: int) -> tuple[list[Share], int, int]:
     """Return the tasks, the number of sequence ranges and the number of channel groups.
 
     With many sequences a task takes all channels of some of them. Where one sequence is longer than an eighth
@@ -56,7 +56,7 @@ def plan_tasks(seq_ptr: IntArray, channels: int) -> tuple[list[Task], int, int]:
     group = GROUP if longest * 8 > seq_ptr[-1] else max(channels, 1)
     starts = range(0, channels, group)
     tasks = [
-        Task(lo, hi, at, min(at + group, channels), r, g)
+        Share(lo, hi, at, min(at + group, channels), r, g)
         for r, (lo, hi) in enumerate(runs)
         for g, at in enumerate(starts)
     ]
