@@ -39,15 +39,18 @@ class Outcome:
     """Set on a dry run, which writes nothing."""
 
 
-def tokenize(config: TokenizeConfig, phases: Phases, *, dry_run: bool = False) -> Outcome:
-    """Make the store that `config` describes, or find that it exists."""
+def tokenize(config: TokenizeConfig, phases: Phases, *, dry_run: bool = False, only_plan: bool = False) -> Outcome:
+    """Make the store that `config` describes, or find that it exists.
+
+    only_plan: write everything but the tokens, which `parts` writes then.
+    """
     plan = Plan.of(config)
     existing = find_store(plan)
     if existing is not None:
         path, manifest = existing
         repaired = () if dry_run else _repair_if_damaged(path, plan, phases)
         return Outcome(path, manifest, made=False, exact=is_exactly(manifest, plan), repaired=repaired)
-    return _make_store(plan, phases, dry_run=dry_run)
+    return _make_store(plan, phases, dry_run=dry_run, only_plan=only_plan)
 
 
 def _repair_if_damaged(path: Path, plan: Plan, phases: Phases) -> tuple[str, ...]:
@@ -65,14 +68,14 @@ def _repair_if_damaged(path: Path, plan: Plan, phases: Phases) -> tuple[str, ...
     return ()
 
 
-def _make_store(plan: Plan, phases: Phases, *, dry_run: bool) -> Outcome:
+def _make_store(plan: Plan, phases: Phases, *, dry_run: bool, only_plan: bool) -> Outcome:
     from gmn_pipeline.console.compile_notice import tell_compilation
 
     with tell_compilation(phases.say):
-        return _load_and_write(plan, phases, dry_run=dry_run)
+        return _load_and_write(plan, phases, dry_run=dry_run, only_plan=only_plan)
 
 
-def _load_and_write(plan: Plan, phases: Phases, *, dry_run: bool) -> Outcome:
+def _load_and_write(plan: Plan, phases: Phases, *, dry_run: bool, only_plan: bool) -> Outcome:
     from gmn_pipeline.store.writer import StoreWriter
     from gmn_prep.estimate import check_room, estimate_cost
     from gmn_prep.tokens.tokenizer import Tokenizer
@@ -101,6 +104,8 @@ def _load_and_write(plan: Plan, phases: Phases, *, dry_run: bool) -> Outcome:
         if not writer.is_complete:
             notices += _write_encodings(writer, graph, plan, phases)
             _write_orderings(writer, graph, plan, phases)
+            if only_plan:
+                return Outcome(plan.out, writer.manifest, made=True, notices=tuple(notices))
             _write_tokens(writer, tokenizer, plan.threads, phases)
         return Outcome(plan.out, writer.finalise(), made=True, notices=tuple(notices))
 
