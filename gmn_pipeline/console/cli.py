@@ -56,7 +56,7 @@ def run_app(app: typer.Typer, arguments: list[str] | None = None) -> None:
         fail(str(error))
         code = error.exit_code
     except (KeyboardInterrupt, typer.Abort):
-        fail("interrupted; run the same command again to go on where it stopped")
+        fail("interrupted; run the same command again to continue where it stopped")
         code = INTERRUPTED
     except BrokenPipeError:  # `gmn-prep inspect ... | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -23,7 +23,7 @@ def check_group_bytes(storage: Storage, group: str, specs: Mapping[str, ArraySpe
 
 
 class ByteCheck:
-    """Checks each block once, on a thread of its own, after `first_read` has told of it. Safe from several threads."""
+    """Checks each block once, on a thread of its own, after `first_read` has reported it. Safe from several threads."""
 
     def __init__(self) -> None:
         self._seen: set[int] = set()

@@ -167,7 +167,7 @@ class TokenStore:
     def _check_digest(self, group: str) -> None:
         """Compare a group with the manifest by the digest of its attributes: is it this store's?"""
         if self.is_complete and group_digest(read_attributes(self.storage, group)) != self.manifest.digests.get(group):
-            raise StoreCorruptError(f"{self.path}/{group} was replaced: it is not what the manifest tells; {REMEDY}")
+            raise StoreCorruptError(f"{self.path}/{group} was replaced: it does not match the manifest; {REMEDY}")
 
     @cached_property
     def _block_digests(self) -> list[str]:

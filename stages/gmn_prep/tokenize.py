@@ -59,7 +59,7 @@ def _repair_if_damaged(path: Path, plan: Plan, phases: Phases) -> tuple[str, ...
     except StoreCorruptError as error:
         from gmn_prep.repair import repair_store
 
-        phases.say(f"note: the store is damaged and is repaired now ({error})")
+        phases.say(f"note: the store is damaged; repairing it ({error})")
         graph = load_dataset(plan.config.dataset, plan.options).graph
         return tuple(repair_store(path, phases, threads=plan.threads, graph=graph))
     return ()

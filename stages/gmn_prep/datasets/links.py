@@ -73,7 +73,7 @@ def choose_targets(edges: int, seed: int) -> Array:
     keys = child_keys(key_path(seed, Purpose.LINKS, TARGET), edges)[training]
     part[training[~first_by_key(keys, round(TRAINING_TARGETS * training.size))]] = 0
     if np.unique(part[part > 0]).size < 3:
-        raise DatasetError(f"{edges:,} edges are too few to hold some out for training, validation and testing each")
+        raise DatasetError(f"{edges:,} edges are too few: training, validation and testing need held-out edges")
     return part
 
 

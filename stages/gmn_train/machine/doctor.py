@@ -60,7 +60,7 @@ def examine() -> dict[str, Any]:
 
 
 def what_is_used(cuda: bool) -> dict[str, str]:
-    """What `gmn-train run` takes unless told otherwise."""
+    """What `gmn-train run` uses by default."""
     import torch
 
     from gmn_train.machine.compute import choose_device

@@ -97,7 +97,9 @@ def read_run(path: Path, name: str) -> RunFacts:
     folder = RunFolder(path)
     config, rows, summary = folder.config(), folder.metrics(), folder.summary()
     if not rows:
-        raise TrainError(f"{path} has no metrics yet: no epoch is done; go on with gmn-train resume {path}")
+        raise TrainError(
+            f"{path} has no metrics yet, because no epoch is finished; continue with gmn-train resume {path}"
+        )
     settings = flat_settings(asdict(config))
     evidence = gather_evidence(path, config.store, None if summary is None else summary["store"]["fingerprint"])
     found, missing = (None, evidence) if isinstance(evidence, str) else (evidence, None)

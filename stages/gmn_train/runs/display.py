@@ -25,7 +25,7 @@ class RunHeader:
 
 
 class Watcher:
-    """Is told what happens in a run, and by default does nothing. An exception it raises ends the run."""
+    """Hears what happens in a run. By default it does nothing. An exception it raises ends the run."""
 
     def start(self, header: RunHeader) -> None:
         """Called once, before the first step."""

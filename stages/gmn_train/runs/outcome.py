@@ -39,7 +39,7 @@ def report_runs(runs: list[Finished], *, as_json: bool) -> None:
 def _report_one(run: Finished, console: Console) -> None:
     s = run.summary
     rows = [
-        ("run", f"{run.path}{' (was there already)' if run.found else ''}"),
+        ("run", f"{run.path}{' (already finished)' if run.found else ''}"),
         (
             "test",
             f"{s['test']:.4f} {s['metric']}, at the best validation ({s['val']:.4f}) of epoch {s['best_epoch'] + 1}",

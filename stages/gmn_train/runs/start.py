@@ -71,7 +71,7 @@ def _start(config: TrainConfig, store: TokenStore, folder: RunFolder, watcher: W
         raise TrainError(f"{folder.path} is a token store, not a place for a run; choose another --run-dir")
     fresh = force or not folder.exists
     if fresh:
-        Training.prepare(config, store)  # a mistake is told before anything is written
+        Training.prepare(config, store)  # a mistake is reported before anything is written
     elif identity(folder.config()) != identity(config):
         raise TrainError(f"{folder.path} is a run with {_difference(folder.config(), config)}; {OTHER_RUN}")
     elif (summary := folder.summary()) is not None:
@@ -81,7 +81,7 @@ def _start(config: TrainConfig, store: TokenStore, folder: RunFolder, watcher: W
             if fresh:
                 folder.create(config)
             else:
-                watcher.say(f"{folder.path} was interrupted; going on from its last checkpoint")
+                watcher.say(f"{folder.path} was interrupted; continuing from its last checkpoint")
                 _tell_threads(folder.config(), config, watcher)
             return Finished(folder.path, train(config, store, folder, watcher))
     finally:
@@ -102,7 +102,9 @@ def _difference(there: TrainConfig, wanted: TrainConfig) -> str:
 
 def _tell_threads(before: TrainConfig, now: TrainConfig, watcher: Watcher) -> None:
     if before.threads != now.threads:
-        watcher.say(f"note: this run was begun with {before.threads} threads, and {now.threads} may change last digits")
+        watcher.say(
+            f"note: this run was started with {before.threads} threads; continuing with {now.threads} may change the last digits"
+        )
 
 
 def resume_run(path: Path, watcher: Watcher, *, threads: int | None = None) -> Finished:

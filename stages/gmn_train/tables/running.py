@@ -48,7 +48,7 @@ class Job:
 
 @dataclass
 class RowResult:
-    """What the runs of a row found."""
+    """The results of a row's runs."""
 
     row: RowSpec
     runs: list[RunFolder] = field(default_factory=list)
@@ -96,7 +96,7 @@ def run_jobs(jobs: Sequence[Job], *, workers: int, threads: int | None, say: Say
     open_jobs = list({job.path: job for job in jobs if not job.is_done}.values())
     done = sum(job.is_done for job in jobs)
     if done:
-        say(f"{done} of {len(jobs)} runs are there already")
+        say(f"{done} of {len(jobs)} runs are already finished")
     failed: dict[Path, str] = {}
     lock, stopping = threading.Lock(), threading.Event()
 

@@ -19,7 +19,7 @@ COLUMNS = {
     "graph": ("graph", "graph_id"),
 }
 PLACES = {"src": "0", "dst": "1", "id": "0"}
-"""Where a column stands in a table without a header, unless told."""
+"""Default place of a column in a table without a header."""
 PARTS = {"train": TRAIN, "val": VAL, "valid": VAL, "validation": VAL, "dev": VAL, "test": TEST, "": 0}
 MISSING = ("", "NA", "N/A", "#N/A", "nan", "NaN", "null", "NULL")
 """Texts that stand for no value."""
@@ -46,8 +46,8 @@ def take_column(table: UserTable, role: str, told: str | None = None, *, optiona
     near = next((hint for hint in (nearest(name.lower(), COLUMNS[role]) for name in table.columns) if hint), "")
     raise DatasetError(
         f"{table.path.name} has columns {', '.join(table.columns) or 'no more'}; it needs one named "
-        f"{' or '.join(COLUMNS[role])}{near}; or tell its name with --{role}, and --no-header "
-        "if the first row is no header"
+        f"{' or '.join(COLUMNS[role])}{near}; or give its name with --{role}, and --no-header "
+        "if the first row is not a header"
     )
 
 

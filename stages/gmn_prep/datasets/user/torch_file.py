@@ -134,7 +134,7 @@ def _join(graphs: list[dict[str, Any]]) -> dict[str, Any]:
         values = [graph.get(key) for graph in graphs]
         absent = [i for i, value in enumerate(values) if value is None]
         if absent:
-            raise GraphError(f"graph {absent[0]} has no {key} while others do; all or none must")
+            raise GraphError(f"graph {absent[0]} has no {key} while others do; all graphs need it, or none")
         if key in SCALARS or key.endswith("_names"):
             arrays[key] = values[0]
         elif key == "edge_index":

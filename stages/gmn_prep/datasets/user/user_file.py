@@ -59,7 +59,7 @@ def check_user_file(path: Path, options: DatasetOptions) -> None:
             raise DatasetError(f"{file} is {what}; a dataset of your own is one of {', '.join(READERS)}")
     for name in ("nodes", "graphs"):
         if getattr(options, name) is not None:
-            raise DatasetError(f"--{name} sets the size of a generated dataset; {path.name} has its own")
+            raise DatasetError(f"--{name} sets the size of a generated dataset; {path.name} has a size already")
     for name in ("node_table", *TABLE_OPTIONS):
         if getattr(options, name) and path.suffix not in TABLE_SUFFIXES:
             option = f"--{name.replace('_', '-')}"

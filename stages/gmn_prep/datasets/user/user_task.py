@@ -1,4 +1,4 @@
-"""The task of a user's own data: what was said, and otherwise what the labels look like."""
+"""The task of a user's own data: as given, otherwise by the labels."""
 
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -37,7 +37,7 @@ def read_wish(options: DatasetOptions, file: dict[str, Any]) -> Wish:
 
 
 def choose_level(items: int, nodes: int, graphs: int | None, *, pairs: bool, wish: Wish) -> str:
-    """What carries a label: as said, else pairs where there are some, graphs where labels are as many, or nodes."""
+    """What carries a label: as given, otherwise pairs if there are any, graphs if labels are as many, or nodes."""
     if wish.level is not None:
         return wish.level
     return "link" if pairs else "graph" if graphs is not None and items == graphs != nodes else "node"

@@ -22,7 +22,7 @@ DENSE_NODES = 512
 
 @dataclass(frozen=True)
 class LaplacianEncoding:
-    """What `laplacian_encoding` found."""
+    """The result of `laplacian_encoding`."""
 
     vectors: FloatArray
     """(n, k) float32, unit norm within each graph, its largest entry positive; zero columns where a graph is short."""
@@ -109,7 +109,7 @@ def check_eigenvectors(graph: Graph, k: int) -> None:
     most = max(largest - 1, 0)
     if k > most:
         raise ConfigError(
-            f"the Laplacian encoding is to have k = {k} vectors, but the largest graph has {largest:,} nodes and so "
+            f"the Laplacian encoding was asked for k = {k} vectors, but the largest graph has {largest:,} nodes and so "
             f"{most:,} eigenvectors after the trivial one; the largest possible k is {most:,}"
         )
 
