@@ -207,11 +207,11 @@ class Graph:
         from gmn_pipeline.graph.edges import csr_from_edges
 
         src, dst = edge_columns(edges)
-        found = int(max(src.max(initial=-1), dst.max(initial=-1))) + 1
-        n = found if num_nodes is None else num_nodes
-        if found > n or min(src.min(initial=0), dst.min(initial=0)) < 0:
+        least_nodes = int(max(src.max(initial=-1), dst.max(initial=-1))) + 1
+        n = least_nodes if num_nodes is None else num_nodes
+        if least_nodes > n or min(src.min(initial=0), dst.min(initial=0)) < 0:
             low = int(min(src.min(initial=0), dst.min(initial=0)))
-            raise GraphError(f"edges name nodes {low}..{found - 1}; with {n:,} nodes, ids are 0..{n - 1}")
+            raise GraphError(f"edges name nodes {low}..{least_nodes - 1}; with {n:,} nodes, ids are 0..{n - 1}")
         x = fields.get("x")
         if x is not None and len(x) != n:
             raise GraphError(f"x has {len(x):,} rows for {n:,} nodes; it needs one per node")

@@ -71,8 +71,8 @@ def _settle_features(graph: "Graph", name: str, categories: str, names: str, row
     elif value.dtype.kind in "iub":
         value = as_integers(name, value, np.dtype(np.int32))
         if getattr(graph, categories) is None:
-            found = value.max(axis=0, initial=-1).astype(np.int64) + 1
-            _put(graph, categories, tuple(int(c) for c in found))
+            counts = value.max(axis=0, initial=-1).astype(np.int64) + 1
+            _put(graph, categories, tuple(int(c) for c in counts))
     else:
         raise GraphError(f"{name} is of type {value.dtype}; features are floats, or integers for categories")
     _put(graph, name, value)

@@ -1,4 +1,4 @@
-"""Opens a token store. Opening reads the manifest and maps; a block is looked at when it is first asked for."""
+"""Opens a token store. Opening reads the manifest and maps files; a block is opened when it is first asked for."""
 
 from functools import cached_property
 from pathlib import Path

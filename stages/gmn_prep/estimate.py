@@ -1,4 +1,4 @@
-"""What a run will cost, from a sample of the tokens themselves."""
+"""Estimates the cost of tokenizing, from a sample of the tokens themselves."""
 
 import shutil
 import time

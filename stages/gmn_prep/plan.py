@@ -1,4 +1,4 @@
-"""From what the user asked to what the store will be, before any work is done."""
+"""Plans the store that a request describes, before any work is done."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,6 +1,6 @@
 """The story of stage one: a graph in, a token store out.
 
-What exists is answered before anything heavy is imported; the steps themselves are imported where the story needs them.
+An existing store is found before anything heavy is imported. Each step is imported where the story needs it.
 """
 
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -40,7 +40,7 @@ class Outcome:
 
 
 def tokenize(config: TokenizeConfig, phases: Phases, *, dry_run: bool = False) -> Outcome:
-    """Make the store that `config` describes, or find that it exists."""
+    """Make the store that `config` describes, or use an existing one."""
     plan = Plan.of(config)
     existing = find_store(plan)
     if existing is not None:

@@ -91,11 +91,11 @@ def evaluate(run: RunPath, *, store: Store = None, json: Json = False) -> None:
     from gmn_pipeline.console.output import print_json, two_columns
     from gmn_train.runs.export import evaluate_run
 
-    found = evaluate_run(run, store)
+    scores = evaluate_run(run, store)
     if json:
-        print_json(found)
+        print_json(scores)
     else:
-        rows = [(part, f"{found[part]:.4f} {found['metric']}") for part in ("train", "val", "test")]
+        rows = [(part, f"{scores[part]:.4f} {scores['metric']}") for part in ("train", "val", "test")]
         Console().print(two_columns("", rows))
 
 
@@ -206,6 +206,6 @@ def doctor(*, json: Json = False) -> None:
 
 def main() -> None:
     # OpenMP threads that spin while they wait take the cores from our kernels' threads and from the loader: three times
-    # the seconds per epoch on two busy cores. Must be said before torch is imported.
+    # the seconds per epoch on two busy cores. Must be set before torch is imported.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     run_app(app)

@@ -1,4 +1,4 @@
-"""The words of the dataset table: what a user can say, one line of the table, and what loading gives back."""
+"""The types of the dataset table: a user's options, a line of the table, and a loaded dataset."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

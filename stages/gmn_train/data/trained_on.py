@@ -1,4 +1,4 @@
-"""What a model was trained on: its task, the names of its columns and their scaling. New data is brought to it.
+"""What a model was trained on: its task, the names of its columns and their scaling. New data is converted to match.
 
 A column of float features, or a target, is standardised by the mean and deviation of the training items, unless it
 already is of order one, or holds zeros and ones only.

@@ -116,7 +116,7 @@ class RunFolder:
             write_bytes(self.path / "summary.json", json.dumps(summary, indent=2).encode())
 
     def summary(self) -> dict[str, Any] | None:
-        """What a finished run found; None while it is not finished."""
+        """The results of a finished run; None while it is not finished."""
         file = self.path / "summary.json"
         if not file.exists():
             return None

@@ -23,7 +23,7 @@ class Finished:
 
     path: Path
     summary: dict[str, Any]
-    found: bool = False
+    existed: bool = False
     """Whether it was there already."""
 
 
@@ -75,7 +75,7 @@ def _start(config: TrainConfig, store: TokenStore, folder: RunFolder, watcher: W
     elif identity(folder.config()) != identity(config):
         raise TrainError(f"{folder.path} is a run with {_difference(folder.config(), config)}; {OTHER_RUN}")
     elif (summary := folder.summary()) is not None:
-        return Finished(folder.path, summary, found=True)
+        return Finished(folder.path, summary, existed=True)
     try:
         with folder.alone():
             if fresh:
@@ -103,7 +103,8 @@ def _difference(there: TrainConfig, wanted: TrainConfig) -> str:
 def _tell_threads(before: TrainConfig, now: TrainConfig, watcher: Watcher) -> None:
     if before.threads != now.threads:
         watcher.say(
-            f"note: this run was started with {before.threads} threads; continuing with {now.threads} may change the last digits"
+            f"note: this run was started with {before.threads} threads; continuing with {now.threads} may change the "
+            "last digits"
         )
 
 

@@ -60,7 +60,8 @@ class TrainConfig:
 
     mode: Mode | None = setting(
         None,
-        help="full: all nodes of one graph in each step, exactly; batch: batches of nodes; graphs: many graphs. Default: full, or graphs.",
+        help="full: all nodes of one graph in each step, exactly; batch: batches of nodes; graphs: batches of many "
+        "graphs. Default: full, or graphs if the store has many.",
         group=MEMORY,
     )
     batch_size: int = setting(64, help="Graphs per batch in mode `graphs`.", group=MEMORY)

@@ -1,4 +1,4 @@
-"""Running a table's rows: each run is a process of its own, so that memory is its own and a crash harms no other."""
+"""Runs a table's rows. Each run is a separate process, so memory is measured per run and a crash harms no other."""
 
 import os
 import subprocess
@@ -35,7 +35,7 @@ class Job:
 
     @property
     def arguments(self) -> list[str]:
-        """Of `gmn-train`; where it is interrupted, the same again goes on."""
+        """Of `gmn-train`. The same arguments continue an interrupted run."""
         return [
             "run", "--store", str(self.row.store_path), "--model", self.row.model, "--seed", str(self.seed), "--split",
             str(self.split), *[part for text in self.row.assignments for part in ("--set", text)],
@@ -138,7 +138,7 @@ def collect(spec: TableSpec, jobs: Sequence[Job], failed: dict[Path, str]) -> li
 
 
 def _call(module: str, arguments: Sequence[str]) -> "subprocess.CompletedProcess[str]":
-    """A command of the house in a process of its own."""
+    """One of our commands in a separate process."""
     code = f"from {module}.cli import main; main()"
     return subprocess.run(
         [sys.executable, "-P", "-c", code, *arguments], capture_output=True, text=True, check=False, env=os.environ

@@ -84,11 +84,11 @@ def read_edge_list(path: Path, options: DatasetOptions) -> tuple[dict[str, Any],
 def _read_items(nodes: UserTable, options: DatasetOptions) -> dict[str, Any]:
     """Labels, splits and times of the nodes, or graphs, as far as the table has them."""
     arrays: dict[str, Any] = {}
-    told = options.label
-    if told is not None and told not in nodes.columns and "," in told:
-        labels = {name.strip(): take_named(nodes, name.strip()) for name in told.split(",")}
+    label_option = options.label
+    if label_option is not None and label_option not in nodes.columns and "," in label_option:
+        labels = {name.strip(): take_named(nodes, name.strip()) for name in label_option.split(",")}
     else:
-        name = told or next(
+        name = label_option or next(
             (c for a in COLUMNS["label"] for c in nodes.columns if c.lower() == a and nodes.header), None
         )
         labels = {} if name is None else {name: take_named(nodes, name)}

@@ -102,7 +102,7 @@ def _read_classes(y: Array, known: Array, kind: str, classes: int | None, notes:
     two = kind == "binary"
     count = 2 if two else classes if classes is not None else values.size
     plain = values.size == 0 or (values[0] >= 0 and values[-1] < count)
-    if plain or values.size > count:  # too many for what was said: the graph's own check tells which
+    if plain or values.size > count:  # more than --classes allows: the graph's own check names them
         codes, names = y, None
     else:
         codes, names = np.searchsorted(values, y), tuple(str(value) for value in values)

@@ -27,15 +27,15 @@ MISSING = ("", "NA", "N/A", "#N/A", "nan", "NaN", "null", "NULL")
 
 def id_names(options: DatasetOptions, *roles: str) -> tuple[str, ...]:
     """Names, in lower case, of columns that hold ids: they are read as text."""
-    told = [getattr(options, role, None) for role in roles]
+    given = [getattr(options, role, None) for role in roles]
     usual = [name for role in roles for name in (*COLUMNS[role], PLACES.get(role))]
-    return tuple(str(name).lower() for name in (*told, *usual) if name)
+    return tuple(str(name).lower() for name in (*given, *usual) if name)
 
 
-def take_column(table: UserTable, role: str, told: str | None = None, *, optional: bool = False) -> Any:
+def take_column(table: UserTable, role: str, column_name: str | None = None, *, optional: bool = False) -> Any:
     """Remove and return the column that plays a role, whatever the case of its name; None if there is none."""
-    if told is not None:
-        return take_named(table, told)
+    if column_name is not None:
+        return take_named(table, column_name)
     wanted = COLUMNS[role] if table.header else (PLACES.get(role, ""),)
     for allowed in wanted:
         for name in table.columns:

@@ -81,8 +81,8 @@ def _graphs(content: Any, path: Path) -> tuple[list[dict[str, Any]], list[str]]:
     else:
         items = [_attributes(item) for item in (content if isinstance(content, (list, tuple)) else [content])]
     if not items or any(item is None for item in items):
-        found = content if isinstance(content, (list, tuple)) else [content]
-        kinds = ", ".join(sorted({type(item).__name__ for item in found})) or "nothing"
+        contents = content if isinstance(content, (list, tuple)) else [content]
+        kinds = ", ".join(sorted({type(item).__name__ for item in contents})) or "nothing"
         raise DatasetError(f"{path.name} holds {kinds}; it must hold a PyG Data, a list of them, or dicts of tensors")
     aside = sorted({key for item in items for key in item if key not in (*KEYS, *READ, *USELESS) and key[:1] != "_"})
     notes = [f"{path.name}: left aside {', '.join(aside)}"] if aside else []
