@@ -26,28 +26,28 @@ def check_names(what: str, names: Sequence[str], count: int) -> None:
         raise GraphError(f"{what} hold '{twice}' twice; each needs its own")
 
 
-def match_columns(wanted: Sequence[str], found: Sequence[str]) -> tuple[IntArray, tuple[str, ...]]:
-    """Which column of `found` serves each of `wanted`, (len(wanted),), and the names of those that serve none.
+def match_columns(wanted: Sequence[str], present: Sequence[str]) -> tuple[IntArray, tuple[str, ...]]:
+    """Which column of `present` serves each of `wanted`, (len(wanted),), and the names of those that serve none.
 
     -1 stands for a column of zeros: a value `column=value` that this graph's text does not have. Raises GraphError for
     a column that is missing.
     """
-    place = {name: i for i, name in enumerate(found)}
-    texts = {name.split("=", 1)[0] for name in found if "=" in name}
+    place = {name: i for i, name in enumerate(present)}
+    texts = {name.split("=", 1)[0] for name in present if "=" in name}
     out = []
     for name in wanted:
         if name not in place and ("=" not in name or name.split("=", 1)[0] not in texts):
-            near = nearest(name, tuple(found))
+            near = nearest(name, tuple(present))
             raise GraphError(f"there is no column '{name}', which the model was trained on{near}")
         out.append(place.get(name, -1))
-    return np.array(out, dtype=np.int64), tuple(name for name in found if name not in set(wanted))
+    return np.array(out, dtype=np.int64), tuple(name for name in present if name not in set(wanted))
 
 
-def match_classes(wanted: Sequence[str], found: Sequence[str]) -> IntArray:
-    """Which of a model's classes each class of a graph is, (len(found),). Raises GraphError for an unknown one."""
-    strange = [name for name in found if name not in wanted]
+def match_classes(wanted: Sequence[str], present: Sequence[str]) -> IntArray:
+    """Which of a model's classes each class of a graph is, (len(present),). Raises GraphError for an unknown one."""
+    strange = [name for name in present if name not in wanted]
     if strange:
         raise GraphError(
             f"class '{strange[0]}' is none of the model's: {', '.join(wanted[:20])}{nearest(strange[0], tuple(wanted))}"
         )
-    return np.array([wanted.index(name) for name in found], dtype=np.int64)
+    return np.array([wanted.index(name) for name in present], dtype=np.int64)

@@ -109,7 +109,7 @@ def _run(app: typer.Typer, arguments: list[str], *, debug: bool) -> int | None:
         fail(str(error))
         return error.exit_code
     except (KeyboardInterrupt, typer.Abort):
-        fail("interrupted; run the same command again to go on where it stopped")
+        fail("interrupted; run the same command again to continue where it stopped")
         return INTERRUPTED
     except SystemExit as end:
         if isinstance(end.__context__, BrokenPipeError):  # rich makes this of `| head`

@@ -59,7 +59,7 @@ def _check_symmetric(graph: "Graph") -> None:
     same = np.array_equal(transposed.indptr, graph.indptr) and np.array_equal(transposed.indices, graph.indices)
     if not same:
         raise GraphError(
-            "some edges lack their reverse; pass directed=True to keep them so, or build with Graph.from_edges"
+            "some edges lack their reverse; pass directed=True to keep them, or build with Graph.from_edges"
         )
 
 

@@ -57,7 +57,7 @@ class Graph:
     directed: bool = False
     """False promises that every slot has its reverse."""
     x_categories: tuple[int, ...] | None = None
-    """Categories per column of an integer `x`; found from the data unless given."""
+    """Categories per column of an integer `x`. Default: by the data."""
     edge_categories: tuple[int, ...] | None = None
     """The same for an integer `edge_attr`."""
     x_names: tuple[str, ...] | None = None
@@ -200,25 +200,25 @@ class Graph:
         """Build a graph from an edge list.
 
         edges: (E, 2) or PyG's (2, E) node ids (two edges given as (2, 2) are read as rows of (source, target)).
-        num_nodes: largest id + 1 unless given. edge_attr: one row per given edge; a mirrored slot takes its edge's.
+        num_nodes: default largest id + 1. edge_attr: one row per given edge; a mirrored slot takes its edge's.
         Edges are symmetrised, sorted and de-duplicated and self-loops dropped unless asked otherwise; `report` counts
         what was done. Other fields as in the class.
         """
         from gmn_pipeline.graph.edges import csr_from_edges
 
         src, dst = edge_columns(edges)
-        found = int(max(src.max(initial=-1), dst.max(initial=-1))) + 1
-        n = found if num_nodes is None else num_nodes
-        if found > n or min(src.min(initial=0), dst.min(initial=0)) < 0:
+        least_nodes = int(max(src.max(initial=-1), dst.max(initial=-1))) + 1
+        n = least_nodes if num_nodes is None else num_nodes
+        if least_nodes > n or min(src.min(initial=0), dst.min(initial=0)) < 0:
             low = int(min(src.min(initial=0), dst.min(initial=0)))
-            raise GraphError(f"edges name nodes {low}..{found - 1}; with {n:,} nodes, ids are 0..{n - 1}")
+            raise GraphError(f"edges name nodes {low}..{least_nodes - 1}; with {n:,} nodes, ids are 0..{n - 1}")
         x = fields.get("x")
         if x is not None and len(x) != n:
             raise GraphError(f"x has {len(x):,} rows for {n:,} nodes; it needs one per node")
         if x is None and n > MOST_ISOLATED + 100 * src.size:
             raise GraphError(
                 f"{n:,} nodes with only {src.size:,} edges: names rather than numbers from 0; number the nodes, or "
-                "give x if they are so many"
+                "give x if there really are so many"
             )
         if edge_attr is not None and len(edge_attr) != src.size:
             raise GraphError(f"edge_attr has {len(edge_attr):,} rows for {src.size:,} edges; it needs one per edge")

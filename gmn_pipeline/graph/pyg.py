@@ -1,4 +1,4 @@
-"""Between our `Graph` and PyG's `Data`. With `tensors`, all that imports torch in the contract, when it is called."""
+"""Converts between our `Graph` and PyG's `Data`. Only this file and `tensors` import torch here, when called."""
 
 from collections.abc import Iterable
 from typing import Any

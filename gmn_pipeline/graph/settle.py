@@ -71,8 +71,8 @@ def _settle_features(graph: "Graph", name: str, categories: str, names: str, row
     elif value.dtype.kind in "iub":
         value = as_integers(name, value, np.dtype(np.int32))
         if getattr(graph, categories) is None:
-            found = value.max(axis=0, initial=-1).astype(np.int64) + 1
-            _put(graph, categories, tuple(int(c) for c in found))
+            counts = value.max(axis=0, initial=-1).astype(np.int64) + 1
+            _put(graph, categories, tuple(int(c) for c in counts))
     else:
         raise GraphError(f"{name} is of type {value.dtype}; features are floats, or integers for categories")
     _put(graph, name, value)
@@ -121,7 +121,7 @@ def _settle_texts(graph: "Graph", name: str, count: int) -> None:
     if ptr is None and content is None:
         return
     if ptr is None or content is None or ptr.size != count + 1:
-        raise GraphError(f"{name}_ptr and {name}_bytes must come together, and tell {count:,} ids")
+        raise GraphError(f"{name}_ptr and {name}_bytes are required together, for {count:,} ids")
     content = as_integers(f"{name}_bytes", content, np.dtype(np.uint8))
     check_pointer(f"{name}_ptr", ptr, content.size)
     _put(graph, f"{name}_bytes", content if content.size else None)

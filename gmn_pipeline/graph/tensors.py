@@ -51,8 +51,8 @@ def data_arrays(values: Mapping[str, Any]) -> dict[str, Any]:
     weight = values.get("edge_weight")
     weight = None if weight is None else to_array(weight, "edge_weight")
     if values.get("adj_t") is not None and "edge_index" not in out:
-        out["edge_index"], found = _read_adjacency(values["adj_t"])
-        weight = found if weight is None else weight
+        out["edge_index"], adjacency_weight = _read_adjacency(values["adj_t"])
+        weight = adjacency_weight if weight is None else weight
     if weight is not None:
         edges = np.asarray(out["edge_index"]).shape[-1]
         if weight.size != edges:

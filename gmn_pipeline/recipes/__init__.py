@@ -4,7 +4,7 @@
     [train]         settings of `gmn-train run`
     [train.model]   the model's
 
-Both commands take the recipe of their dataset by themselves; a config file and flags win over it.
+Both commands apply a known dataset's recipe automatically; a config file and flags override it.
 """
 
 from collections.abc import Mapping

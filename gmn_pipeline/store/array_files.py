@@ -134,14 +134,14 @@ def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _check_document(where: str, document: Mapping[str, Any], spec: ArraySpec, codec: Codec) -> None:
     names = ["bytes"] if codec == "raw" else ["bytes", "zstd"]
-    for what, found, wanted in (
+    for what, stored, wanted in (
         ("type", document.get("data_type"), spec.dtype.name),
         ("shape", document.get("shape"), list(spec.shape)),
         ("chunk shape", _inner(document.get("chunk_grid"), "chunk_shape"), [max(1, n) for n in spec.shape]),
         ("codecs", _codec_names(document.get("codecs")), names),
     ):
-        if found != wanted:
-            raise StoreCorruptError(f"{where}: {what} is {found}, expected {wanted}; {REMEDY}")
+        if stored != wanted:
+            raise StoreCorruptError(f"{where}: {what} is {stored}, expected {wanted}; {REMEDY}")
 
 
 def _inner(value: Any, key: str) -> Any:

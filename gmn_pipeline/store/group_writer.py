@@ -77,7 +77,7 @@ def _workplace(root: Path, group: str) -> Iterator[Path]:
     except OSError as error:
         raise StoreError(
             f"cannot write {group} of {root}: {error.strerror or error}; make room or choose another --out, then run "
-            "the same command again: it goes on where it stopped"
+            "the same command again: it continues where it stopped"
         ) from error
 
 

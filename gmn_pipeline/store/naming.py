@@ -1,4 +1,4 @@
-"""What a dataset's store is called unless the user says otherwise."""
+"""The default name of a dataset's store."""
 
 from pathlib import Path
 

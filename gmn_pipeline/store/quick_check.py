@@ -23,7 +23,7 @@ def quick_check(path: Path) -> None:
         groups[group] = block_specs(manifest, block_facts(attributes, f"{storage}/{group}"))
     for group, digest in {**digests, "tokens": digest_of(blocks)}.items():
         if digest != manifest.digests.get(group):
-            raise StoreCorruptError(f"{path}/{group} was replaced: it is not what the manifest tells; {REMEDY}")
+            raise StoreCorruptError(f"{path}/{group} was replaced: it does not match the manifest; {REMEDY}")
     for group, specs in groups.items():
         for name, spec in specs.items():
             if manifest.codec == "raw" or 0 in spec.shape:

@@ -1,4 +1,4 @@
-"""Opens a token store. Opening reads the manifest and maps; a block is looked at when it is first asked for."""
+"""Opens a token store. Opening reads the manifest and maps files; a block is opened when it is first asked for."""
 
 from functools import cached_property
 from pathlib import Path
@@ -176,7 +176,7 @@ class TokenStore:
     def _check_digest(self, group: str) -> None:
         """Compare a group with the manifest by the digest of its attributes: is it this store's?"""
         if self.is_complete and group_digest(read_attributes(self.storage, group)) != self.manifest.digests.get(group):
-            raise StoreCorruptError(f"{self.path}/{group} was replaced: it is not what the manifest tells; {REMEDY}")
+            raise StoreCorruptError(f"{self.path}/{group} was replaced: it does not match the manifest; {REMEDY}")
 
     @cached_property
     def _block_digests(self) -> list[str]:

@@ -104,7 +104,7 @@ class LocalFolder:
         facts = os.fstat(descriptor)
         if not stat.S_ISREG(facts.st_mode):
             os.close(descriptor)
-            raise StoreCorruptError(f"{self}/{name} is no plain file; restore the store or tokenize again")
+            raise StoreCorruptError(f"{self}/{name} is not a plain file; restore the store or tokenize again")
         return descriptor, facts.st_size
 
     def _fault(self, name: str, error: OSError) -> StoreError:

@@ -1,4 +1,4 @@
-"""Holds the tokens of a block against the graph: walks go along edges, and edges are exactly the induced ones."""
+"""Compares the tokens of a block with the graph: walks go along edges, and edges are exactly the induced ones."""
 
 import threading
 from typing import TYPE_CHECKING

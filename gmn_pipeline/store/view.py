@@ -68,7 +68,7 @@ class TokenView:
         """The tokens of `node_ids`, in that order; ids may repeat.
 
         parts: leave out what is not needed; nodes always come. repeats: (B, m, s) which stored repeat stands at each
-        place of levels 1..m, or (1, m, s) for all nodes alike; the first s in stored order unless given.
+        place of levels 1..m, or (1, m, s) for all nodes alike; default: the first s in stored order.
         Every index read from the store is checked on the way; StoreCorruptError names the array that is wrong.
         """
         ids = self._check_ids(node_ids)

@@ -12,11 +12,11 @@ app = make_app("Turn graphs into token stores: tokenize once, train from the sto
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the estimate of disk, memory and time; write nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Estimate disk, memory and time; write nothing.")]
 Recipe = Annotated[
     str | None,
     typer.Option(
-        help="Settings of a dataset's recipe; the dataset's own unless given, or none.",
+        help="Recipe to start from, or `none`. Default: the dataset's.",
         metavar="NAME",
         show_default=False,
         rich_help_panel="Tokens",
@@ -35,7 +35,7 @@ def tokenize(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Sample walks, build subgraph tokens and write them to a store, or find that the store exists."""
+    """Sample walks, build subgraph tokens and write them to a store. An existing store that fits is used as it is."""
     from gmn_prep.phases import Phases
     from gmn_prep.report import report_outcome
     from gmn_prep.tokenize import tokenize as run
@@ -119,7 +119,7 @@ def inspect(
 
 @app.command()
 def verify(store: StorePath, *, quiet: Quiet = False, json: Json = False) -> None:
-    """Check every byte of a store against its checksums, then everything its numbers must satisfy."""
+    """Check every byte of a store against its checksums, then check that its numbers are consistent."""
     from gmn_prep.inspect import verify_store
 
     verify_store(store, quiet=quiet, as_json=json)
@@ -127,7 +127,7 @@ def verify(store: StorePath, *, quiet: Quiet = False, json: Json = False) -> Non
 
 @app.command()
 def repair(store: StorePath, *, quiet: Quiet = False, json: Json = False) -> None:
-    """Write the missing and damaged parts of a store again, then verify it."""
+    """Rewrite the missing and damaged parts of a store, then verify it."""
     from gmn_prep.inspect import repair_store
 
     repair_store(store, quiet=quiet, as_json=json)

@@ -1,4 +1,4 @@
-"""What a run will cost, from a sample of the tokens themselves."""
+"""Estimates the cost of tokenizing, from a sample of the tokens themselves."""
 
 import shutil
 import time
@@ -84,7 +84,7 @@ def check_room(out: Path, needed: int, written: int = 0, *, codec: str = "raw") 
     folder = next(p for p in (out, *out.parents) if p.exists())
     disk = shutil.disk_usage(folder)
     if disk.total == 0:  # /proc and its like
-        raise StoreError(f"{out} cannot be written: {folder} is no place for files; choose another --out")
+        raise StoreError(f"{out} cannot be written: {folder} is not a folder that can hold files; choose another --out")
     if needed - written > disk.free:
         how, remedy = ("about", " or --codec zstd") if codec == "raw" else ("at most about (zstd, by a sample)", "")
         raise StoreError(

@@ -87,7 +87,7 @@ def inspect_node(path: Path, node: int | None, png: Path | None, *, as_json: boo
     """One node's tokens, in text, as JSON, and as a picture."""
     store = TokenStore.open(path)
     if node is None:
-        raise ConfigError("--png draws one node's tokens; say which with --node V")
+        raise ConfigError("--png draws one node's tokens; --node V is missing")
     if not 0 <= node < store.num_nodes:
         raise ConfigError(f"node {node} does not exist; the store has nodes 0..{store.num_nodes - 1}")
     batch = store.view().gather([node])

@@ -1,4 +1,4 @@
-"""From what the user asked to what the store will be, before any work is done."""
+"""Plans the store that a request describes, before any work is done."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,7 +58,7 @@ class Plan:
 def _check_place(out: Path) -> None:
     try:
         if not out.name:
-            raise ConfigError("--out names no folder; give one such as data/mine.zarr")
+            raise ConfigError("--out is not a name for a store; give one such as data/mine.zarr")
         out.with_name(f"{out.name}.old-00000000").exists()  # the longest name we may need
     except OSError as error:
         raise ConfigError(f"--out {str(out)[:40]}... cannot be used: {error.strerror}; choose another") from None

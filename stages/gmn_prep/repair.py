@@ -91,7 +91,7 @@ def _given_graph(path: Path, manifest: Manifest, graph: "Graph | None") -> "dict
     if graph is None:
         raise StoreError(f"{path}/graph is damaged; run the store's gmn-prep tokenize command, which reads the dataset")
     if GraphFacts.of(graph) != manifest.graph:
-        raise StoreError(f"{path}/graph is damaged and the dataset is another one now; use gmn-prep tokenize --force")
+        raise StoreError(f"{path}/graph is damaged and the dataset has changed; use gmn-prep tokenize --force")
     return graph.arrays()
 
 

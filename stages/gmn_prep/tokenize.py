@@ -1,6 +1,6 @@
 """The story of stage one: a graph in, a token store out.
 
-What exists is answered before anything heavy is imported; the steps themselves are imported where the story needs them.
+An existing store is found before anything heavy is imported. Each step is imported where the story needs it.
 """
 
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -40,7 +40,7 @@ class Outcome:
 
 
 def tokenize(config: TokenizeConfig, phases: Phases, *, dry_run: bool = False, only_plan: bool = False) -> Outcome:
-    """Make the store that `config` describes, or find that it exists.
+    """Make the store that `config` describes, or use an existing one.
 
     only_plan: write everything but the tokens, which `parts` writes then.
     """
@@ -62,7 +62,7 @@ def _repair_if_damaged(path: Path, plan: Plan, phases: Phases) -> tuple[str, ...
     except StoreCorruptError as error:
         from gmn_prep.repair import repair_store
 
-        phases.say(f"note: the store is damaged and is repaired now ({error})")
+        phases.say(f"note: the store is damaged; repairing it ({error})")
         graph = load_dataset(plan.config.dataset, plan.options).graph
         return tuple(repair_store(path, phases, threads=plan.threads, graph=graph))
     return ()

@@ -1,4 +1,4 @@
-"""Everything `gmn-prep tokenize` can be told, each setting declared and documented once."""
+"""Every setting of `gmn-prep tokenize`, declared and documented once."""
 
 import os
 from dataclasses import dataclass
@@ -32,69 +32,77 @@ class TokenizeConfig:
     """What to tokenize, how, and where to."""
 
     dataset: str = setting(
-        help="A name from `gmn-prep datasets`, or a path to your own .npz, .pt, .csv or .parquet.",
+        help="A name from `gmn-prep datasets`, or your own .csv, .parquet, .npz or .pt file. Required.",
         group=TOKENS,
     )
-    m: int = setting(
-        4, help="Longest walk: tokens of levels 1..m are sampled; 0 means one token per node.", group=TOKENS
-    )
+    m: int = setting(4, help="Longest walk: tokens of levels 1 to m are sampled. 0: one token per node.", group=TOKENS)
     M: int = setting(4, help="Walks per token.", group=TOKENS)
     s: int = setting(2, help="Tokens per level.", group=TOKENS)
     walk: Literal["uniform", "non-backtracking"] = setting(
         "uniform", help="How a walk chooses its next node.", group=TOKENS
     )
     seed: int = setting(0, help="Seed of walks, estimates and ties.", group=TOKENS)
-    lap_pe: int = setting(0, help="Laplacian eigenvectors to store per node; 0 for none.", group=ENCODINGS)
-    rwse: int = setting(0, help="Return probabilities to store per node, of 1..K steps; 0 for none.", group=ENCODINGS)
+    lap_pe: int = setting(0, help="Laplacian eigenvectors to store per node. 0: none.", group=ENCODINGS)
+    rwse: int = setting(
+        0, help="Return probabilities of random walks to store per node, for 1 to K steps. 0: none.", group=ENCODINGS
+    )
     rwse_mode: Literal["auto", "exact", "estimate"] = setting(
         "auto",
-        help="exact, an estimate with its standard error, or whichever the graph affords.",
+        help="How to compute them: exact, estimate (with a standard error), or auto, by the size of the graph.",
         group=ENCODINGS,
     )
     encoding: tuple[str, ...] = setting(
-        (), help="Encodings by name, as NAME=K with K columns; separate by commas.", group=ENCODINGS
+        (), help="Further encodings as NAME=K, with K columns each, separated by commas.", group=ENCODINGS
     )
     ordering: tuple[str, ...] = setting(
         ("degree",),
-        help=f"Node orderings to store: {', '.join(ORDERINGS)}; separate by commas.",
+        help=f"Node orderings to store: {', '.join(ORDERINGS)}; separated by commas.",
         group=ENCODINGS,
     )
-    directed: bool = setting(False, help="Keep edges one-way; otherwise they go both ways.", group=DATASET)
-    nodes: int | None = setting(None, help="Generated datasets of one graph: its size.", group=DATASET)
-    graphs: int | None = setting(None, help="Generated datasets of many graphs: how many.", group=DATASET)
+    directed: bool = setting(False, help="Keep the direction of edges. Default: edges go both ways.", group=DATASET)
+    nodes: int | None = setting(None, help="Number of nodes (generated datasets of one graph).", group=DATASET)
+    graphs: int | None = setting(None, help="Number of graphs (generated datasets of many graphs).", group=DATASET)
     data_seed: int = setting(0, help="Seed of generated datasets, random splits and held-out links.", group=DATASET)
     task: str | None = setting(
         None,
-        help="link holds out edges of a node dataset as targets. Your own data: level-kind, such as graph-regression.",
+        help="`link` predicts held-out edges. Your own data: such as graph-regression. Default: by the labels.",
         group=DATASET,
     )
     metric: str | None = setting(
-        None, help="Your own data, or --task link: metric, if not the task's default.", group=DATASET
+        None, help="Metric (your own data, or --task link). Default: the task's.", group=DATASET
     )
     classes: int | None = setting(
-        None, help="Your own data: number of classes, if not found from the labels.", group=DATASET
+        None, help="Number of classes (your own data). Default: by the labels.", group=DATASET
     )
     node_table: Path | None = setting(
         None,
-        help="Your own edge list: its table of nodes, if not beside it; or several, as 'nodes-*.csv'.",
+        help="Table of nodes, or several, as 'nodes-*.csv'. Default: the one beside the table of edges.",
         group=TABLES,
     )
     src: str | None = setting(None, help="Column of edge sources.", group=TABLES)
     dst: str | None = setting(None, help="Column of edge targets.", group=TABLES)
     id: str | None = setting(None, help="Column of node ids.", group=TABLES)
-    label: str | None = setting(None, help="Column of labels; several with commas between.", group=TABLES)
+    label: str | None = setting(None, help="Column of labels, or several, separated by commas.", group=TABLES)
     time: str | None = setting(
-        None, help="Column to split by: the first 60% of its values train, the last 20% test.", group=TABLES
+        None, help="Column of times to split by: the first 60% train, the last 20% test.", group=TABLES
     )
-    features: tuple[str, ...] = setting((), help="Columns that are features; all others unless given.", group=TABLES)
-    drop: tuple[str, ...] = setting((), help="Columns to leave out.", group=TABLES)
-    header: bool = setting(True, help="Tables begin with a row of names; else columns are 0, 1, 2, ...", group=TABLES)
-    data_root: Path | None = setting(None, help="Raw datasets; $GMN_DATA_ROOT or data/raw unless given.", group=DATASET)
-    out: Path | None = setting(None, help="Store to write; data/NAME.zarr unless given.", group=STORE)
-    codec: Literal["raw", "zstd"] = setting("raw", help="raw is mapped without copying; zstd is smaller.", group=STORE)
-    block_size: int | None = setting(None, help="Nodes per block; chosen from m, M, s unless given.", group=STORE)
-    threads: int | None = setting(None, help="Threads; all cores unless given. Never changes a byte.", group=STORE)
-    force: bool = setting(False, help="Write the store anew, and replace the one under the same name.", group=STORE)
+    features: tuple[str, ...] = setting((), help="Columns that are features. Default: all others.", group=TABLES)
+    drop: tuple[str, ...] = setting((), help="Columns to ignore.", group=TABLES)
+    header: bool = setting(
+        True,
+        help="The first row of tables has the names of columns. Without it, columns are 0, 1, 2, ...",
+        group=TABLES,
+    )
+    data_root: Path | None = setting(
+        None, help="Folder of raw datasets. Default: $GMN_DATA_ROOT, or data/raw.", group=DATASET
+    )
+    out: Path | None = setting(None, help="Store to write. Default: data/NAME.zarr.", group=STORE)
+    codec: Literal["raw", "zstd"] = setting(
+        "raw", help="raw can be mapped without copying; zstd is smaller.", group=STORE
+    )
+    block_size: int | None = setting(None, help="Nodes per block. Default: chosen from m, M and s.", group=STORE)
+    threads: int | None = setting(None, help="Threads. Default: all cores. Never changes a byte.", group=STORE)
+    force: bool = setting(False, help="Write the store again and replace the existing one.", group=STORE)
 
     def __post_init__(self) -> None:
         for name in ("lap_pe", "rwse"):
@@ -105,7 +113,9 @@ class TokenizeConfig:
             if value is not None and value < 1:
                 raise ConfigError(f"{name} is {value}; it must be at least 1")
         if (self.threads or 0) > MOST_THREADS:
-            raise ConfigError(f"threads is {self.threads:,}; the most is {MOST_THREADS:,}: leave it out for all cores")
+            raise ConfigError(
+                f"threads is {self.threads:,}; at most {MOST_THREADS:,} are allowed; leave it out to use all cores"
+            )
 
 
 def read_request(file: Path | None, flags: dict[str, Any], recipe: str | None) -> TokenizeConfig:

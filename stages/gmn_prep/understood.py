@@ -1,4 +1,4 @@
-"""What was understood of a dataset, in a few lines, before any work is done with it."""
+"""Describes in a few lines what was understood of a dataset, before any work is done."""
 
 from collections.abc import Sequence
 

@@ -14,7 +14,7 @@ app = make_app("Train Graph Mamba Networks from token stores.")
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
 RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
-Store = Annotated[Path | None, typer.Option(metavar="PATH", help="Another store of the same kind.")]
+Store = Annotated[Path | None, typer.Option(metavar="PATH", help="Store to use instead. Default: the run's.")]
 
 
 ModelName = Annotated[
@@ -43,7 +43,7 @@ def run(
     run_dir: Annotated[
         Path | None, typer.Option(help="Folder of the run. Default: data/runs/...", metavar="PATH")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Start anew even if the run exists.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Start from the beginning, even if the run exists.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the estimate of memory and time; write nothing.")
     ] = False,
@@ -96,17 +96,17 @@ def resume(
 
 @app.command()
 def evaluate(run: RunPath, *, store: Store = None, json: Json = False) -> None:
-    """The metric on train, val and test at the run's best epoch."""
+    """Print the metric on train, val and test at the run's best epoch."""
     from rich.console import Console
 
     from gmn_pipeline.console.output import print_json, two_columns
     from gmn_train.runs.export import evaluate_run
 
-    found = evaluate_run(run, store)
+    scores = evaluate_run(run, store)
     if json:
-        print_json(found)
+        print_json(scores)
     else:
-        rows = [(part, f"{found[part]:.4f} {found['metric']}") for part in ("train", "val", "test")]
+        rows = [(part, f"{scores[part]:.4f} {scores['metric']}") for part in ("train", "val", "test")]
         Console().print(two_columns("", rows))
 
 
@@ -114,7 +114,7 @@ def evaluate(run: RunPath, *, store: Store = None, json: Json = False) -> None:
 def predict(
     run: RunPath,
     *,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="Where to: .parquet, .csv or .npz.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="File to write: .parquet, .csv or .npz. Required.")],
     store: Store = None,
     pairs: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Table of pairs to score, columns src and dst (link tasks).")
@@ -122,7 +122,7 @@ def predict(
     embeddings: Annotated[bool, typer.Option("--embeddings", help="Add the items' embeddings.")] = False,
     json: Json = False,
 ) -> None:
-    """Write the run's predictions for every item of its store, or of new data, which needs no labels."""
+    """Write predictions for every item of the run's store, or of new data. New data needs no labels."""
     from gmn_pipeline.console.output import print_json
     from gmn_train.runs.export import export_predictions
 
@@ -137,9 +137,11 @@ def predict(
 def report(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="One run, or several to compare.")],
     *,
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="The page. Default: report.html in the run.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="File to write. Default: report.html in the run's folder.")
+    ] = None,
 ) -> None:
-    """Make one self-contained HTML page of a run, or of several beside each other."""
+    """Write one self-contained HTML page about a run, or about several side by side."""
     from gmn_train.report import write_report
 
     print(f"report written to {write_report(runs, out)}")
@@ -149,7 +151,7 @@ def report(
 def table(
     specs: Annotated[list[Path], typer.Argument(metavar="SPEC...", help="Tables to make, TOML files.")],
     *,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the tables go; runs are in data/runs.")] = Path(
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the tables. Runs are in data/runs.")] = Path(
         "data/tables"
     ),
     jobs: Annotated[int, typer.Option(metavar="N", help="Runs at a time.")] = 1,
@@ -157,10 +159,10 @@ def table(
     markdown: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also write all tables into one page.", show_default=False)
     ] = None,
-    only_write: Annotated[bool, typer.Option("--only-write", help="Write what is done; run nothing.")] = False,
+    only_write: Annotated[bool, typer.Option("--only-write", help="Write finished runs; run nothing.")] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run a table of models, seeds and splits, skipping what is done; write it as Markdown and HTML."""
+    """Run a table of models, seeds and splits and write it as Markdown and HTML. Finished runs are skipped."""
     from gmn_train.tables.making import make_tables, write_results
 
     def say(text: str) -> None:
@@ -169,7 +171,10 @@ def table(
 
     tables = make_tables(specs, out, workers=jobs, threads=threads, only_write=only_write, say=say)
     for made in tables:
-        say(f"{made.markdown} and {made.page.name}" + (f"; {made.open_runs} runs are open" if made.open_runs else ""))
+        say(
+            f"{made.markdown} and {made.page.name}"
+            + (f"; {made.open_runs} runs are not finished" if made.open_runs else "")
+        )
     if markdown is not None:
         say(f"{write_results(tables, markdown)}")
 
@@ -191,7 +196,7 @@ def settings(
     change: Change = None,
     json: Json = False,
 ) -> None:
-    """List every setting with its default; with --store, what a run would take and where each value comes from."""
+    """List every setting with its default. With --store: the values of a run, and where each comes from."""
     from gmn_train.settings.listing import print_request, print_settings
     from gmn_train.settings.request import read_request
 
@@ -204,7 +209,7 @@ def settings(
 
 @app.command()
 def doctor(*, json: Json = False) -> None:
-    """Say what this machine has and what will be used."""
+    """Print what this machine has and what a run would use."""
     from gmn_train.machine.doctor import run_doctor
 
     run_doctor(as_json=json)
@@ -212,6 +217,6 @@ def doctor(*, json: Json = False) -> None:
 
 def main() -> None:
     # OpenMP threads that spin while they wait take the cores from our kernels' threads and from the loader: three times
-    # the seconds per epoch on two busy cores. Must be said before torch is imported.
+    # the seconds per epoch on two busy cores. Must be set before torch is imported.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     run_app(app)

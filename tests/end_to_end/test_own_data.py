@@ -101,7 +101,7 @@ def test_what_does_not_match_is_refused(capsys) -> None:
     call("gmn-train predict r --store b.zarr --out p.parquet", code=2)
     assert "there is no column 'salary', which the model was trained on" in " ".join(capsys.readouterr().err.split())
     call("gmn-train evaluate r --store c.zarr", code=2)
-    assert "the model knows no class 'law'" in " ".join(capsys.readouterr().err.split())
+    assert "class 'law' is unknown to the model" in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize("scaled", [True, False])
@@ -139,7 +139,7 @@ def test_pairs_by_name(capsys) -> None:
     write_table("pairs.csv", ["src", "dst"], [["p3", "nobody"]])
     capsys.readouterr()
     call("gmn-train predict r --pairs pairs.csv --out p.parquet", code=2)
-    assert "names 'nobody', which is no node of the store" in " ".join(capsys.readouterr().err.split())
+    assert "names 'nobody', which is not a node of the store" in " ".join(capsys.readouterr().err.split())
 
 
 def test_edge_features_are_read_by_default() -> None:

@@ -10,10 +10,10 @@ import time
 from pathlib import Path
 
 import pytest
+from gmn_train.settings.models import MODELS
 
 from gmn_pipeline import TokenSettings
 from gmn_pipeline.errors import ConfigError
-from gmn_train.settings.models import MODELS
 from gmn_train.tables.making import make_tables, write_results
 from gmn_train.tables.running import collect, plan_jobs
 from gmn_train.tables.spec import read_spec
@@ -73,7 +73,7 @@ def test_a_table_runs_skips_what_is_done_and_tells_what_failed(spec, tmp_path):
     assert "http" not in page.replace("http://www.w3.org", ""), "the page must need nothing else"
     before = sorted(p.stat().st_mtime_ns for p in tmp_path.rglob("summary.json"))
     again, said = make(spec, tmp_path / "out")
-    assert "3 of 4 runs are there already" in said
+    assert "3 of 4 runs are already finished" in said
     assert sorted(p.stat().st_mtime_ns for p in tmp_path.rglob("summary.json")) == before
     assert again.markdown.read_text() == text
     results = write_results([again], tmp_path / "docs" / "results.md")
@@ -118,10 +118,10 @@ def test_other_settings_are_other_runs_and_equal_ones_are_shared(spec, tmp_path)
     other = tmp_path / "other.toml"
     other.write_text(spec.read_text().replace("0,1", "1,2"))
     _, said = make(other, tmp_path / "out")
-    assert "1 of 2 runs are there already" in said
+    assert "1 of 2 runs are already finished" in said
     other.write_text(spec.read_text().replace("epochs = 3", "epochs = 4"))
     _, said = make(other, tmp_path / "out")
-    assert "there already" not in said
+    assert "already finished" not in said
 
 
 @pytest.mark.parametrize(

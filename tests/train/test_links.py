@@ -190,5 +190,5 @@ def test_mrr_of_nodes_is_refused(tmp_path: Path) -> None:
         [[0, 1], [1, 2]], 3, y=[0, 1, 1], splits=[1, 2, 3], task=Task.of("node", "binary", 2, "mrr")
     )
     store = write_store(tmp_path / "s.zarr", graph, TokenSettings(1, 1, 1))
-    with pytest.raises(TrainError, match="ranks links alone"):
+    with pytest.raises(TrainError, match="is for links only"):
         LabelledData.open(store, settings_for(store))

@@ -196,7 +196,7 @@ def test_unfinished_run_without_store_or_checkpoint(own_run: Path) -> None:
     [
         (lambda run: (run / "metrics.jsonl").unlink(), "has no metrics yet"),
         (lambda run: (run / "config.toml").unlink(), "is not a run folder: it has no config.toml"),
-        (lambda run: shutil.rmtree(run), "is not a run folder: it is not there"),
+        (lambda run: shutil.rmtree(run), "is not a run folder: it does not exist"),
     ],
 )
 def test_mistakes_are_one_clear_line(own_run: Path, spoil: Callable[[Path], None], message: str) -> None:

@@ -70,14 +70,14 @@ def test_a_run_made_with_force_is_resumed_not_wiped(capsys) -> None:
     assert b'"epoch": 0' in before
     call(capsys, "resume", "r")
     assert Path("r/metrics.jsonl").read_bytes().startswith(before)
-    assert "was there already" in call(capsys, "resume", "r")
+    assert "already finished" in call(capsys, "resume", "r")
 
 
 def test_a_run_answers_for_its_own_store_only(capsys) -> None:
     run(capsys, "--store", "a.zarr", "--run-dir", "r")
     assert "is a run with another store" in run(capsys, "--store", "b.zarr", "--run-dir", "r", code=2)
     Path("a.zarr").rename("moved.zarr")
-    assert "was there already" in run(capsys, "--store", "moved.zarr", "--run-dir", "r")
+    assert "already finished" in run(capsys, "--store", "moved.zarr", "--run-dir", "r")
 
 
 def test_a_store_replaced_under_a_run_is_told(capsys) -> None:

@@ -241,7 +241,7 @@ def test_a_finished_run_is_found_and_other_settings_are_not_mixed_in(ring: Train
     config, place = replace(ring, epochs=2), {"run_dir": tmp_path / "run"}
     first = start_runs(config, Watcher(), **place)[0]
     again = start_runs(config, Watcher(), **place)[0]
-    assert (first.found, again.found) == (False, True)
+    assert (first.existed, again.existed) == (False, True)
     assert again.summary == first.summary
     longer = replace(config, epochs=3)
     with pytest.raises(TrainError, match=r"other settings \(epochs is 2, not 3\)"):

@@ -88,7 +88,7 @@ def load_dataset(name_or_path: str, options: DatasetOptions) -> LoadedDataset:
     graph = dataset.load(options)
     notices: list[str] = []
     if options.nodes is not None and graph.num_nodes != options.nodes:
-        notices.append(f"{dataset.name} has {graph.num_nodes:,} nodes, the nearest it comes to {options.nodes:,}")
+        notices.append(f"{dataset.name} has {graph.num_nodes:,} nodes, the nearest possible size to {options.nodes:,}")
     if options.directed and not graph.directed:
         notices.append(f"{dataset.name} has no directed edges; --directed changes nothing")
     if wants_links(dataset, options):
@@ -148,7 +148,7 @@ def _find(name_or_path: str, options: DatasetOptions) -> Dataset | Path:
     if dataset is None:
         path = Path(name_or_path).expanduser()
         if len(path.name.encode()) > LONGEST_NAME:
-            raise DatasetError(f"the name of the dataset has {len(path.name):,} characters; no file has so many")
+            raise DatasetError(f"the name of the dataset has {len(path.name):,} characters; no file name is that long")
         if path.suffix or len(path.parts) > 1 or path.exists():
             return path
         raise DatasetError(

@@ -1,4 +1,4 @@
-"""The words of the dataset table: what a user can say, one line of the table, and what loading gives back."""
+"""The types of the dataset table: a user's options, a line of the table, and a loaded dataset."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -31,14 +31,14 @@ class DatasetOptions:
     task: str | None = None
     """`link` for held-out edges; the user's files: level, kind, or both, as `graph-regression`."""
     metric: str | None = None
-    """The user's files and held-out edges: how a model is judged; the kind's default unless given."""
+    """The user's files and held-out edges: the metric. Default: the kind's."""
     classes: int | None = None
-    """The user's files: number of classes; found from the labels unless given."""
+    """The user's files: number of classes. Default: by the labels."""
     node_table: Path | None = None
     """The user's edge lists: the table of nodes, unless it lies beside the edges under its usual name."""
 
     src: str | None = None
-    """The user's edge lists: the column of sources; this and the next ones by their usual names unless given."""
+    """The user's edge lists: the column of sources. Default for this and the next ones: their usual names."""
     dst: str | None = None
     """The column of targets."""
     id: str | None = None
@@ -48,7 +48,7 @@ class DatasetOptions:
     time: str | None = None
     """A column of the table of nodes to split by: the past is for training, the latest for testing."""
     features: tuple[str, ...] = ()
-    """Columns that are features; all others unless given."""
+    """Columns that are features. Default: all others."""
     drop: tuple[str, ...] = ()
     """Columns to leave out."""
     header: bool = True

@@ -36,7 +36,7 @@ def check_npz(path: Path) -> None:
             claimed = int(np.prod([int(n) for n in shape], dtype=object)) * dtype.itemsize
             if claimed > member.file_size:
                 raise DatasetError(
-                    f"{path.name}: {member.filename} claims {claimed:,} bytes and has fewer; write it anew"
+                    f"{path.name}: {member.filename} claims {claimed:,} bytes and has fewer; write the file again"
                 )
 
 

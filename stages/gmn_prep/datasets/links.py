@@ -34,23 +34,23 @@ def hold_out_links(
     target = np.flatnonzero(part)
     positive = _shuffle_ends(edges[target], seed)
     negative = draw_unlinked_pairs(graph, edges[target, 0], seed, tries)
-    found = negative[:, 0] >= 0
+    has_negative = negative[:, 0] >= 0
     held_out = np.concatenate([part > 0, [False]])  # the last stands for self-loops, which have edge -1
     kept = ~held_out[edge_of_slot]
     links = graph.replace(
         indptr=np.concatenate([[0], np.cumsum(kept)])[graph.indptr],
         indices=graph.indices[kept],
         edge_attr=None if graph.edge_attr is None else graph.edge_attr[kept],
-        pairs=np.concatenate([positive, negative[found]]),
-        y=np.arange(target.size + np.count_nonzero(found)) < target.size,
-        splits=np.concatenate([part[target], part[target][found]])[None],
+        pairs=np.concatenate([positive, negative[has_negative]]),
+        y=np.arange(target.size + np.count_nonzero(has_negative)) < target.size,
+        splits=np.concatenate([part[target], part[target][has_negative]])[None],
         task=Task.of("link", "binary", 2, metric),
         report=None,
     )
     counts = " + ".join(f"{np.count_nonzero(part == code):,}" for code in (TRAIN, VAL, TEST))
     notices = [f"links: {counts} of {len(edges):,} edges held out for training, validation and testing"]
-    if not found.all():
-        short = np.count_nonzero(~found)
+    if not has_negative.all():
+        short = np.count_nonzero(~has_negative)
         notices.append(f"{short:,} of them have no unlinked pair beside them: too few of their nodes are unlinked")
     return links.check(), tuple(notices)
 
@@ -73,7 +73,7 @@ def choose_targets(edges: int, seed: int) -> Array:
     keys = child_keys(key_path(seed, Purpose.LINKS, TARGET), edges)[training]
     part[training[~first_by_key(keys, round(TRAINING_TARGETS * training.size))]] = 0
     if np.unique(part[part > 0]).size < 3:
-        raise DatasetError(f"{edges:,} edges are too few to hold some out for training, validation and testing each")
+        raise DatasetError(f"{edges:,} edges are too few: training, validation and testing need held-out edges")
     return part
 
 

@@ -1,4 +1,4 @@
-"""Order by eigenvector centrality: important is who has important neighbours.
+"""Order by eigenvector centrality: a node is important if its neighbours are.
 
 It gathers on the densest part of a graph, so that far nodes differ by orders of magnitude. Costs some hundred passes
 over the edges, up to 1,000 where the two largest eigenvalues lie close (long, thin graphs).

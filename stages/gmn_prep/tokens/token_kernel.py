@@ -113,18 +113,18 @@ def tokenize_range(
                     step += 1
                 sizes[token, walk] = size
 
-            found = 0
+            num_hits = 0
             for b in range(size):
                 place = members[b]
                 nodes[n_nodes + b] = reach.nodes[place]
                 for i in range(links.pointer[place], links.pointer[place + 1]):
                     a = local[links.near[i]]  # stale where that place is no member: then the hit is not counted
-                    hits[found] = (max(a, b) << later_shift) | (min(a, b) << 32) | (i << 1) | (a > b)
-                    found += seen_in[links.near[i]] == token
-            _sort_hits(hits, found, later_shift, size, start, fill, ordered)
+                    hits[num_hits] = (max(a, b) << later_shift) | (min(a, b) << 32) | (i << 1) | (a > b)
+                    num_hits += seen_in[links.near[i]] == token
+            _sort_hits(hits, num_hits, later_shift, size, start, fill, ordered)
 
-            if n_edges + 2 * found > edges.shape[0]:
-                edges = longer(edges, n_edges + 2 * found)
+            if n_edges + 2 * num_hits > edges.shape[0]:
+                edges = longer(edges, n_edges + 2 * num_hits)
                 if keep_slots:
                     slots = longer(slots, edges.shape[0])
             before_token = n_edges
@@ -147,7 +147,7 @@ def tokenize_range(
                 for walk in range(M):
                     edge_sizes[token, walk] = edges_upto[sizes[token, walk]]
             else:
-                for h in range(found):
+                for h in range(num_hits):
                     edges[n_edges, 0] = (ordered[h] >> 32) & earlier_mask
                     edges[n_edges, 1] = ordered[h] >> later_shift
                     if keep_slots:

@@ -59,7 +59,7 @@ class LabelledData:
         if task is None or (need_labels and graph.y is None):
             raise TrainError(f"{config.store} has no labels; tokenize a dataset with labels and a task to train on")
         if METRICS[task.metric].ranks_links and task.level != "link":
-            raise TrainError(f"{config.store} has a {task.level} task, and its metric {task.metric} ranks links alone")
+            raise TrainError(f"{config.store} has a {task.level} task, but its metric {task.metric} is for links only")
         count = 0 if graph.splits is None else len(graph.splits)
         if need_labels and config.split >= max(count, 1):
             raise ConfigError(f"split {config.split} does not exist; the store has splits 0..{count - 1}")

@@ -1,4 +1,4 @@
-"""Reads ahead: inputs of coming steps are made on background threads while the model computes; and where seconds go."""
+"""Reads ahead: background threads make the next steps' inputs while the model computes. Also measures time."""
 
 import time
 from collections import deque

@@ -1,4 +1,4 @@
-"""What a model was trained on: its task, the names of its columns and their scaling. New data is brought to it.
+"""What a model was trained on: its task, the names of its columns and their scaling. New data is converted to match.
 
 A column of float features, or a target, is standardised by the mean and deviation of the training items, unless it
 already is of order one, or holds zeros and ones only.
@@ -126,7 +126,7 @@ class TrainedOn:
         elif theirs.class_names != self.task.class_names:
             y = _recode(y, theirs, self.task)
         if self.task.level == "link" and graph.pairs is None:
-            raise TrainError("the model predicts links, and the data names no pairs; give them with --pairs FILE")
+            raise TrainError("the model predicts links, and pairs are missing in the data; give them with --pairs FILE")
         if self.task.level == "graph" and graph.graph_ptr is None:
             graph = graph.replace(graph_ptr=np.array([0, graph.num_nodes]))
         pairs = graph.pairs if self.task.level == "link" else None
@@ -172,10 +172,12 @@ def _target_scaling(y: Array) -> tuple[tuple[float, ...], tuple[float, ...]]:
 def _recode(y: Array, theirs: Task, ours: Task) -> Array:
     """Labels in the coding of another task's classes; TrainError where a class is unknown."""
     if theirs.class_names is None or ours.class_names is None:
-        raise TrainError("the classes of the data have names and the model's have none, or the other way round")
+        raise TrainError("only one of the data and the model has names of classes; both need them, or neither")
     unknown = [name for name in theirs.class_names if name not in ours.class_names]
     if unknown:
-        raise TrainError(f"the model knows no class '{unknown[0]}'; it was trained on {', '.join(ours.class_names)}")
+        raise TrainError(
+            f"class '{unknown[0]}' is unknown to the model, which was trained on {', '.join(ours.class_names)}"
+        )
     place: list[Any] = [ours.class_names.index(name) for name in theirs.class_names]
     if y.ndim == 1:
         return np.where(y >= 0, np.array(place)[np.maximum(y, 0)], -1)

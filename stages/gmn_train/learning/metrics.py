@@ -68,9 +68,9 @@ def mae(_task: Task, scores: Array, y: Array) -> float:
 
 def _mean_over_labels(metric: Callable[[Array, Array], float], scores: Array, y: Array) -> float:
     """Unweighted mean over the labels that have both a 0 and a 1 among their known items, as ogb's evaluator does."""
-    found = []
+    values = []
     for label in range(y.shape[1]):
         known = ~np.isnan(y[:, label])
         if len(np.unique(y[known, label])) == 2:
-            found.append(metric(y[known, label], scores[known, label]))
-    return float(np.mean(found)) if found else float("nan")
+            values.append(metric(y[known, label], scores[known, label]))
+    return float(np.mean(values)) if values else float("nan")

@@ -24,7 +24,7 @@ class Compute:
 
     @classmethod
     def of(cls, config: TrainConfig, say: Callable[[str], None] = lambda _: None) -> "Compute":
-        """What the settings ask for; `say` is told why where bfloat16 is not used though it was asked for."""
+        """What the settings ask for. `say` gets the reason if bfloat16 was asked for and is not used."""
         device = choose_device(config.device)
         return cls(device, choose_precision(config, device, say))
 

@@ -18,17 +18,17 @@ from gmn_train.machine.probes import (
 
 def run_doctor(as_json: bool) -> None:
     """Print everything, as a table or as JSON."""
-    found = examine()
+    facts = examine()
     if as_json:
-        print(json.dumps(found, indent=2))
+        print(json.dumps(facts, indent=2))
         return
     from rich.console import Console
 
     from gmn_pipeline.console.output import two_columns
 
     console = Console()
-    console.print(two_columns("", rows_of(found)))
-    for advice in found["advice"]:
+    console.print(two_columns("", rows_of(facts)))
+    for advice in facts["advice"]:
         console.print(f"• {advice}", style="yellow", markup=False)
 
 
@@ -38,7 +38,7 @@ def examine() -> dict[str, Any]:
     import torch
 
     cuda = torch.cuda.is_available()
-    found: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "python": platform.python_version(),
         "cores": usable_cores(),
         "threads": {"torch": torch.get_num_threads(), "kernels": torch.get_num_threads()},
@@ -54,13 +54,13 @@ def examine() -> dict[str, Any]:
         "kernels": [kernel_state(name, call) for name, call in (("scan", tiny_scan), ("gather", tiny_gather))],
         "bf16": probe_bf16(torch.get_num_threads()),
     }
-    found["use"] = what_is_used(cuda)
-    found["advice"] = advice_for(found)
-    return found
+    facts["use"] = what_is_used(cuda)
+    facts["advice"] = advice_for(facts)
+    return facts
 
 
 def what_is_used(cuda: bool) -> dict[str, str]:
-    """What `gmn-train run` takes unless told otherwise."""
+    """What `gmn-train run` uses by default."""
     import torch
 
     from gmn_train.machine.compute import choose_device
@@ -73,41 +73,41 @@ def what_is_used(cuda: bool) -> dict[str, str]:
     return {"device": str(device), "scan": backends[device.type], "precision": "float32"}
 
 
-def advice_for(found: dict[str, Any]) -> list[str]:
+def advice_for(facts: dict[str, Any]) -> list[str]:
     """What a person may want to change, most useful first."""
     advice = []
-    mamba = found["packages"]["mamba_ssm"]
-    if found["cuda"]["available"] and not mamba["works"]:
+    mamba = facts["packages"]["mamba_ssm"]
+    if facts["cuda"]["available"] and not mamba["works"]:
         advice.append(
             f"CUDA training needs mamba-ssm: {INSTALL['mamba_ssm']}, or --set model.scan_backend=reference (slow)"
         )
-    for kernel in found["kernels"]:
+    for kernel in facts["kernels"]:
         if not kernel["works"]:
             advice.append(f"the {kernel['name']} kernel fails ({kernel['error']}); reinstall numba, or report it")
         elif not kernel["writable"]:
             advice.append(f"the {kernel['name']} kernel cannot be cached: set NUMBA_CACHE_DIR to a writable folder")
-    if found["threads"]["torch"] > found["cores"]:
-        advice.append(f"more threads than the {found['cores']} cores usable: pass --threads {found['cores']}")
+    if facts["threads"]["torch"] > facts["cores"]:
+        advice.append(f"more threads than the {facts['cores']} cores usable: pass --threads {facts['cores']}")
     return advice
 
 
-def rows_of(found: dict[str, Any]) -> list[tuple[str, str]]:
+def rows_of(facts: dict[str, Any]) -> list[tuple[str, str]]:
     """The table for people."""
-    memory, cuda, use, bf16 = found["memory"], found["cuda"], found["use"], found["bf16"]
+    memory, cuda, use, bf16 = facts["memory"], facts["cuda"], facts["use"], facts["bf16"]
     sizes = [f"{value / 1e9:.1f} GB {name}" for name, value in memory.items() if value is not None]
     rows = [
-        ("cores", f"{found['cores']} usable"),
-        ("threads", f"{found['threads']['torch']} for torch, {found['threads']['kernels']} for Numba kernels"),
+        ("cores", f"{facts['cores']} usable"),
+        ("threads", f"{facts['threads']['torch']} for torch, {facts['threads']['kernels']} for Numba kernels"),
         ("memory", ", ".join(sizes) or "unknown"),
-        ("python", found["python"]),
-        ("torch", found["torch"]),
+        ("python", facts["python"]),
+        ("torch", facts["torch"]),
         ("CUDA", cuda["device"] or ("no device" if cuda["built"] else "no: this torch is built without it")),
     ]
-    for name, state in found["packages"].items():
+    for name, state in facts["packages"].items():
         version = f"{state.get('version') or ''}"
         rows.append((name.replace("_", "-"), version if state["works"] else state["missing"]))
-    rows.append(("Numba", found["numba"]))
-    for kernel in found["kernels"]:
+    rows.append(("Numba", facts["numba"]))
+    for kernel in facts["kernels"]:
         rows.append((f"{kernel['name']} kernel", _kernel_text(kernel)))
     if not bf16["works"]:
         rows.append(("bf16", f"no: {bf16['reason']}"))

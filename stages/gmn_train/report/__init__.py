@@ -1,4 +1,4 @@
-"""`gmn-train report`: one self-contained HTML page of a run, or of several beside each other."""
+"""`gmn-train report`: one self-contained HTML page about a run, or about several side by side."""
 
 import os
 from pathlib import Path

@@ -26,11 +26,11 @@ class Group:
 
 def group_runs(runs: Sequence[RunFacts]) -> list[Group]:
     """Groups in the order of their first runs."""
-    found: dict[str, list[RunFacts]] = {}
+    by_content: dict[str, list[RunFacts]] = {}
     for run in runs:
-        found.setdefault(repr(_content(run)), []).append(run)
-    labels = _labels([members[0] for members in found.values()])
-    return [Group(label, members, _spread(members)) for label, members in zip(labels, found.values(), strict=True)]
+        by_content.setdefault(repr(_content(run)), []).append(run)
+    labels = _labels([members[0] for members in by_content.values()])
+    return [Group(label, members, _spread(members)) for label, members in zip(labels, by_content.values(), strict=True)]
 
 
 def _content(run: RunFacts) -> dict[str, Any]:

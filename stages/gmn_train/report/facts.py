@@ -65,15 +65,15 @@ class RunFacts:
 
 
 def find_runs(paths: Sequence[Path]) -> list[Path]:
-    """The run folders meant, each once: a folder that is no run stands for the runs in it."""
-    found: list[Path] = []
+    """The run folders, each once. A folder that is not a run stands for the runs inside it."""
+    folders: list[Path] = []
     for path in paths:
         inside = [] if _is_run(path) else sorted(p for p in path.glob("*") if _is_run(p))
         if not _is_run(path) and not inside:
-            what = "has no config.toml" if path.is_dir() else "is not there" if not path.exists() else "is a file"
+            what = "has no config.toml" if path.is_dir() else "does not exist" if not path.exists() else "is a file"
             raise TrainError(f"{path} is not a run folder: it {what}; give a folder that gmn-train run has made")
-        found += [p for p in inside or [path] if p.resolve() not in {f.resolve() for f in found}]
-    return found
+        folders += [p for p in inside or [path] if p.resolve() not in {f.resolve() for f in folders}]
+    return folders
 
 
 def _is_run(path: Path) -> bool:
@@ -97,12 +97,14 @@ def read_run(path: Path, name: str) -> RunFacts:
     folder = RunFolder(path)
     config, rows, summary = folder.config(), folder.metrics(), folder.summary()
     if not rows:
-        raise TrainError(f"{path} has no metrics yet: no epoch is done; go on with gmn-train resume {path}")
+        raise TrainError(
+            f"{path} has no metrics yet, because no epoch is finished; continue with gmn-train resume {path}"
+        )
     settings = flat_settings(asdict(config))
     evidence = gather_evidence(path, config.store, None if summary is None else summary["store"]["fingerprint"])
-    found, missing = (None, evidence) if isinstance(evidence, str) else (evidence, None)
-    result = result_of(rows, summary, found)
-    return RunFacts(path, name, settings, rows, summary, found, missing, result)
+    known_evidence, missing = (None, evidence) if isinstance(evidence, str) else (evidence, None)
+    result = result_of(rows, summary, known_evidence)
+    return RunFacts(path, name, settings, rows, summary, known_evidence, missing, result)
 
 
 def flat_settings(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -69,9 +69,11 @@ def overview(runs: Sequence[RunFacts], colours: dict[str, str]) -> Figures:
             figures.append((title, draw_curves(title, metric, [_line(r, part, colours[r.name]) for r in of_metric])))
     if not one:
         known = [(colours[run.name], run.evidence) for run in runs if run.evidence is not None]
-        tests = [(None, colour, *found.parts["test"]) for colour, found in known if found.task.kind == "binary"]
+        tests = [
+            (None, colour, *evidence.parts["test"]) for colour, evidence in known if evidence.task.kind == "binary"
+        ]
         figures += [(f"{title}, test", svg) for title, svg in binary_curves("All runs", tests)]
-        deltas = [(colour, found.deltas.mean(0)) for colour, found in known if found.deltas is not None]
+        deltas = [(colour, evidence.deltas.mean(0)) for colour, evidence in known if evidence.deltas is not None]
         if deltas:
             figures.append(("Selection by token level", draw_levels("All runs: selection", deltas)))
     return figures

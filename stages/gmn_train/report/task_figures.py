@@ -26,13 +26,13 @@ Figures = list[tuple[str, str]]
 def task_figures(name: str, evidence: Evidence) -> Figures:
     """The figures of one run; `name` tells them from another run's."""
     task = evidence.task
-    parts = {part: found for part, found in evidence.parts.items() if len(found[1])}
+    parts = {part: values for part, values in evidence.parts.items() if len(values[1])}
     if task.kind == "regression":
         return _scatters(name, parts, task.classes)
     if task.kind == "multilabel":
         return [
-            (f"Average precision by label, {part}", draw_labels(f"{name}: labels, {part}", label_precisions(*found)))
-            for part, found in parts.items()
+            (f"Average precision by label, {part}", draw_labels(f"{name}: labels, {part}", label_precisions(*values)))
+            for part, values in parts.items()
         ]
     figures = binary_curves(name, [(p, c, *parts[p]) for p, c in (("val", VAL), ("test", TEST)) if p in parts])
     for part, (scores, y) in reversed(parts.items()):
@@ -76,12 +76,12 @@ def draw_confusion(title: str, predicted: Array, y: Array, classes: int) -> str:
 
 def label_precisions(scores: Array, y: Array) -> FloatArray:
     """(labels,) average precision of each; NaN where its known items are all alike."""
-    found = np.full(y.shape[1], np.nan)
+    precisions = np.full(y.shape[1], np.nan)
     for label in range(y.shape[1]):
         known = ~np.isnan(y[:, label])
         if len(np.unique(y[known, label])) == 2:
-            found[label] = sk.average_precision_score(y[known, label], scores[known, label])
-    return found
+            precisions[label] = sk.average_precision_score(y[known, label], scores[known, label])
+    return precisions
 
 
 def draw_labels(title: str, values: FloatArray) -> str:

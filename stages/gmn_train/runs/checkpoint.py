@@ -70,9 +70,9 @@ class Checkpoints:
             state: dict[str, Any] = torch.load(file, weights_only=True)
         except Exception as error:  # torch fails in many ways on a damaged file
             reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-            raise TrainError(f"{file} cannot be read ({reason}); start anew with --force") from None
+            raise TrainError(f"{file} cannot be read ({reason}); start again with --force") from None
         if not isinstance(state, dict) or state.get("format") != FORMAT:
-            raise TrainError(f"{file} is no checkpoint of this version; start anew with --force")
+            raise TrainError(f"{file} is not a checkpoint of this version; start again with --force")
         if state["fingerprint"] != self.config.fingerprint:
             raise TrainError(
                 f"the checkpoint in {self.folder.path} was made from another store (fingerprint "
@@ -97,11 +97,11 @@ class Checkpoints:
         file = self.folder.best
         if not file.exists():
             path = self.folder.path
-            raise TrainError(f"{path} has no best checkpoint yet; go on with gmn-train resume {path}")
+            raise TrainError(f"{path} has no best checkpoint yet; continue with gmn-train resume {path}")
         try:
             weights = load_file(file)
         except (SafetensorError, OSError) as error:
-            raise TrainError(f"{file} cannot be read ({error}); start anew with --force") from None
+            raise TrainError(f"{file} cannot be read ({error}); start again with --force") from None
         load_weights(model, weights, str(file))
 
 

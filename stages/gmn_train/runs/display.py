@@ -46,7 +46,7 @@ class RunHeader:
 
 
 class Watcher:
-    """Is told what happens in a run, and by default does nothing. An exception it raises ends the run.
+    """Hears what happens in a run. By default it does nothing. An exception it raises ends the run.
 
     A subclass sends what it likes elsewhere: three lines make a logger for W&B, MLflow or a database.
     """

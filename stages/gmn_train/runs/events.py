@@ -1,4 +1,4 @@
-"""metrics.jsonl once more as TensorBoard events, where tensorboard is installed: `tensorboard --logdir RUN`."""
+"""Writes metrics.jsonl as TensorBoard events too, if tensorboard is installed: `tensorboard --logdir RUN`."""
 
 import importlib.util
 from pathlib import Path

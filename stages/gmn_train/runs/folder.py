@@ -1,4 +1,4 @@
-"""A run's folder: what it was told, what it measured, and its checkpoints. Every file is replaced in one step."""
+"""A run's folder: its settings, measurements and checkpoints. Every file is replaced in one step."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -71,7 +71,7 @@ class RunFolder:
         except ConfigError as error:
             raise TrainError(f"{file} is not a run's settings: {error}") from None
         if config.automatic:
-            raise TrainError(f"{file} lacks the store's fingerprint; start the run anew with gmn-train run --force")
+            raise TrainError(f"{file} lacks the store's fingerprint; start the run again with gmn-train run --force")
         return config
 
     def append_metrics(self, row: Mapping[str, Any]) -> None:
@@ -94,7 +94,7 @@ class RunFolder:
             except ValueError:
                 break
             if not isinstance(row, dict) or not isinstance(row.get("epoch"), int):
-                raise TrainError(f"{file} holds a line that is no epoch; remove it, or start anew with --force")
+                raise TrainError(f"{file} holds a line that is not an epoch; remove it, or start again with --force")
             rows.append(row)
         return rows
 
@@ -116,7 +116,7 @@ class RunFolder:
             write_bytes(self.path / "summary.json", json.dumps(summary, indent=2).encode())
 
     def summary(self) -> dict[str, Any] | None:
-        """What a finished run found; None while it is not finished."""
+        """The results of a finished run; None while it is not finished."""
         file = self.path / "summary.json"
         if not file.exists():
             return None

@@ -13,7 +13,7 @@ from gmn_train.runs.start import Finished, Planned, average_runs
 def report_runs(runs: list[Finished], *, as_json: bool) -> None:
     """The closing table of one run, or of several with mean and standard deviation."""
     if as_json:
-        facts: list[dict[str, Any]] = [{"run": str(run.path), "found": run.found, **run.summary} for run in runs]
+        facts: list[dict[str, Any]] = [{"run": str(run.path), "found": run.existed, **run.summary} for run in runs]
         print_json(facts[0] if len(facts) == 1 else {"runs": facts, "test": average_runs(runs)})
         return
     console = Console(markup=False)  # a path may hold [square brackets]
@@ -40,7 +40,7 @@ def report_runs(runs: list[Finished], *, as_json: bool) -> None:
 def _report_one(run: Finished, console: Console) -> None:
     s = run.summary
     rows = [
-        ("run", f"{run.path}{' (was there already)' if run.found else ''}"),
+        ("run", f"{run.path}{' (already finished)' if run.existed else ''}"),
         (
             "test",
             f"{s['test']:.4f} {s['metric']}, at the best validation ({s['val']:.4f}) of epoch {s['best_epoch'] + 1}",

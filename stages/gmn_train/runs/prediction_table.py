@@ -147,7 +147,7 @@ def read_pairs(file: Path, graph: Graph) -> IntArray:
             else ids.rows(column)
         )
         if (places < 0).any():
-            raise DatasetError(f"{file} names '{column[int(np.argmax(places < 0))]}', which is no node of the store")
+            raise DatasetError(f"{file} names '{column[int(np.argmax(places < 0))]}', which is not a node of the store")
         rows.append(places)
     return np.stack(rows, 1).astype(np.int64)
 

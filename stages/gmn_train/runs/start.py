@@ -24,7 +24,7 @@ class Finished:
 
     path: Path
     summary: dict[str, Any]
-    found: bool = False
+    existed: bool = False
     """Whether it was there already."""
 
 
@@ -94,17 +94,17 @@ def _start(config: TrainConfig, store: TokenStore, folder: RunFolder, watcher: W
         raise TrainError(f"{folder.path} is a token store, not a place for a run; choose another --run-dir")
     fresh = force or not folder.exists
     if fresh:
-        Training.prepare(config, store)  # a mistake is told before anything is written
+        Training.prepare(config, store)  # a mistake is reported before anything is written
     elif identity(folder.config()) != identity(config):
         raise TrainError(f"{folder.path} is a run with {_difference(folder.config(), config)}; {OTHER_RUN}")
     elif (summary := folder.summary()) is not None:
-        return Finished(folder.path, summary, found=True)
+        return Finished(folder.path, summary, existed=True)
     try:
         with folder.alone():
             if fresh:
                 folder.create(config)
             else:
-                watcher.say(f"{folder.path} was interrupted; going on from its last checkpoint")
+                watcher.say(f"{folder.path} was interrupted; continuing from its last checkpoint")
             return Finished(folder.path, train(config, store, folder, watcher))
     finally:
         watcher.stop()

@@ -13,7 +13,7 @@ from gmn_train.model.tables import BACKENDS, BRANCHES, ENCODERS, MODELS, Model, 
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """Every choice the models offer, with the values that runs use unless told otherwise."""
+    """Every setting of the models, with its default."""
 
     name: str = setting("gmn", help="the model; `--model` sets it, `gmn-train models` lists them", names=MODELS)
     width: int = setting(64, help="features per node and token", group="Size")
@@ -38,7 +38,7 @@ class ModelConfig:
         group="Tokens",
     )
     readout: Literal["last", "mean", "both-ends"] = setting(
-        "last", help="what of a scanned sequence becomes the node's state", group="Tokens"
+        "last", help="which part of a scanned sequence becomes the node's state", group="Tokens"
     )
     token_order: Literal["far-first", "near-first"] = setting(
         "far-first",
@@ -47,7 +47,7 @@ class ModelConfig:
     )
     repeats: Literal["draw", "stored"] = setting(
         "draw",
-        help="draw: which repeats, and their order, anew for each training epoch; stored: as stored",
+        help="draw: new repeats in a new order for each training epoch; stored: as stored",
         group="Tokens",
     )
 
@@ -57,10 +57,10 @@ class ModelConfig:
         "auto", help="implementation of the scan; auto: by device", group="Scan", names=BACKENDS, also=("auto",)
     )
 
-    node_scan: bool = setting(True, help="scan over nodes; without it, node layers pass messages only", group="Nodes")
+    node_scan: bool = setting(True, help="scan over nodes; false: node layers only pass messages", group="Nodes")
     order: str = setting("degree", help="ordering of the nodes' scan, one of the store's, or `random`", group="Nodes")
     order_ties: Literal["epoch", "fixed"] = setting(
-        "epoch", help="ties of the ordering: drawn for each epoch, or once; never by node id", group="Nodes"
+        "epoch", help="ties of the ordering are drawn for each epoch, or once (fixed); never by node id", group="Nodes"
     )
     mpnn: str = setting(
         "gcn", help="message passing in every node layer", group="Nodes", names=BRANCHES, also=("none",)
@@ -75,16 +75,20 @@ class ModelConfig:
     ffn: float = setting(0.0, help="feed-forward units after a node layer in multiples of the width", group="Nodes")
 
     encodings: str = setting(
-        "all", help="positional encodings to use of those stored", group="Input", names=ENCODINGS, also=("all", "none")
+        "all",
+        help="which of the stored positional encodings to use",
+        group="Input",
+        names=ENCODINGS,
+        also=("all", "none"),
     )
     lap_signs: Literal["flip", "stored"] = setting(
-        "flip", help="flip: Laplacian signs drawn per graph and training epoch", group="Input"
+        "flip", help="signs of Laplacian vectors; flip: drawn per graph and training epoch", group="Input"
     )
     log_degree: bool = setting(True, help="log(1 + degree) as an input", group="Input")
     feature_mask: float = setting(0.25, help="share of nodes whose features are hidden in training", group="Input")
 
-    dropout: float = setting(0.1, help="of node layers and the head", group="Training")
-    token_dropout: float = setting(0.0, help="of token encodings, keyed by node", group="Training")
+    dropout: float = setting(0.1, help="dropout of node layers and the head", group="Training")
+    token_dropout: float = setting(0.0, help="dropout of token encodings, keyed by node", group="Training")
     pool: Literal["mean", "max", "sum"] = setting("mean", help="pooling of graph tasks", group="Head")
 
     def __post_init__(self) -> None:

@@ -1,6 +1,6 @@
 """From the command line to the settings of a run: class defaults < recipe < model < TOML file < flags and --set.
 
-What nobody set is chosen from the store. Nothing heavy is imported here, so that a mistake is told at once.
+Settings that nobody gave are chosen from the store. Nothing heavy is imported here, so mistakes are reported at once.
 """
 
 import tomllib

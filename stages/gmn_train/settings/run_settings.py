@@ -20,8 +20,12 @@ Check = Literal["full", "sampled", "none"]
 class TrainConfig:
     """One training run."""
 
-    store: Path = setting(help="Token store to train from, such as data/arxiv.zarr.", group=DATA, affects_result=False)
-    fingerprint: str | None = setting(None, help="The store's content; a run refuses another.", group=DATA, flag="")
+    store: Path = setting(
+        help="Token store to train from, such as data/arxiv.zarr. Required.", group=DATA, affects_result=False
+    )
+    fingerprint: str | None = setting(
+        None, help="Fingerprint of the store's content. A run refuses any other store.", group=DATA, flag=""
+    )
     recipe: str | None = setting(
         None, help="Recipe to start from, or `none`. Default: the store's dataset.", group=DATA, affects_result=False
     )
@@ -30,13 +34,17 @@ class TrainConfig:
     s: int | None = setting(
         None, help="Tokens per level, drawn anew each epoch. Default: all that are stored.", group=DATA
     )
-    split: int = setting(0, help="Which of the stored splits.", group=DATA)
+    split: int = setting(0, help="Number of the stored split to use.", group=DATA)
     seed: int = setting(0, help="Seed of weights, dropout, shuffling and draws.", group=DATA)
 
     scale_features: bool = setting(
-        True, help="Standardise feature columns that are not of order one, by training items.", group=DATA
+        True,
+        help="Standardise feature columns that are not of order one, with statistics of the training items.",
+        group=DATA,
     )
-    scale_targets: bool = setting(True, help="Standardise regression targets by training items.", group=DATA)
+    scale_targets: bool = setting(
+        True, help="Standardise regression targets, with statistics of the training items.", group=DATA
+    )
 
     epochs: int | None = setting(
         None, help="Epochs. Default: 200 for one graph, 30 in mode `batch`, 100 for many graphs.", group=TRAINING
@@ -46,36 +54,39 @@ class TrainConfig:
         help="Peak learning rate. Default: 0.005 for one graph, 0.002 in mode `batch`, 0.001 for many.",
         group=TRAINING,
     )
-    weight_decay: float = setting(1e-5, help="AdamW's, on matrices only.", group=TRAINING)
+    weight_decay: float = setting(1e-5, help="Weight decay of AdamW, on matrices only.", group=TRAINING)
     warmup: int | None = setting(
         None, help="Epochs of linear warm-up before the cosine. Default: 10, or 1 in mode `batch`.", group=TRAINING
     )
-    clip: float = setting(1.0, help="Largest gradient norm; 0 for none.", group=TRAINING)
+    clip: float = setting(1.0, help="Largest gradient norm. 0: no clipping.", group=TRAINING)
     patience: int = setting(
-        0, help="Stop after this many epochs without a better validation; 0: never.", group=TRAINING
+        0, help="Stop early after this many epochs without a better validation. 0: never.", group=TRAINING
     )
     eval_every: int = setting(1, help="Epochs between evaluations.", group=TRAINING)
-    eval_draws: int = setting(1, help="Draws of repeats to average predictions over.", group=TRAINING)
+    eval_draws: int = setting(1, help="Average predictions over this many draws of tokens.", group=TRAINING)
 
     mode: Mode | None = setting(
         None,
-        help="One graph: all nodes in each step, or batches of nodes. Default: batch above 50,000 nodes.",
+        help="full: all nodes of one graph in each step, exactly; batch: batches of nodes; graphs: batches of many "
+        "graphs. Default: full, batch above 50,000 nodes, or graphs if the store has many.",
         group=MEMORY,
     )
-    batch_size: int = setting(64, help="Graphs per batch (many graphs).", group=MEMORY)
+    batch_size: int = setting(64, help="Graphs per batch in mode `graphs`.", group=MEMORY)
     batch_nodes: int = setting(2048, help="Nodes per batch in mode `batch`.", group=MEMORY)
-    memory_budget: float = setting(4.0, help="GB that activations of token blocks may take.", group=MEMORY)
+    memory_budget: float = setting(4.0, help="Memory for the activations of token blocks, in GB.", group=MEMORY)
     threads: int | None = setting(
         None, help="Threads. Default: all cores. Never changes a result.", group=MEMORY, affects_result=False
     )
     loader_threads: int = setting(
-        1, help="Threads that read ahead. Never changes a result.", group=MEMORY, affects_result=False
+        1, help="Threads that read ahead. They never change a result.", group=MEMORY, affects_result=False
     )
     device: Literal["auto", "cpu", "cuda"] = setting(
-        "auto", help="Where to compute.", group=MEMORY, affects_result=False
+        "auto", help="Device to compute on. auto: CUDA if there is one.", group=MEMORY, affects_result=False
     )
     precision: Literal["auto", "float32", "bf16"] = setting(
-        "float32", help="Of matrix products; bf16, or auto, only where a probe shows it to be faster.", group=MEMORY
+        "float32",
+        help="Precision of matrix products. bf16 and auto use bfloat16 only if a probe shows that it is faster.",
+        group=MEMORY,
     )
     check: Check = setting(
         "sampled",
@@ -84,7 +95,7 @@ class TrainConfig:
         affects_result=False,
     )
     checkpoint_seconds: float = setting(
-        30.0, help="Least seconds between checkpoints; 0: every step.", group=MEMORY, affects_result=False
+        30.0, help="Seconds between checkpoints, at least. 0: after every step.", group=MEMORY, affects_result=False
     )
 
     model: ModelConfig = setting(ModelConfig, help="The model's settings.", group="Model")

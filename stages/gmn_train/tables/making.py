@@ -37,7 +37,7 @@ class Table:
 def make_tables(
     files: Sequence[Path], out: Path, *, workers: int, threads: int | None, only_write: bool, say: Say
 ) -> list[Table]:
-    """Run every spec's rows (unless told only to write) and write its table.md and table.html below `out`."""
+    """Run every spec's rows and write its table.md and table.html below `out`. only_write: run nothing."""
     if workers < 1:
         raise ConfigError(f"--jobs is {workers}; it must be at least 1")
     specs = [(file, read_spec(file)) for file in files]

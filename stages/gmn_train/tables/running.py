@@ -1,4 +1,4 @@
-"""Running a table's rows: each run is a process of its own, so that memory is its own and a crash harms no other."""
+"""Runs a table's rows. Each run is a separate process, so memory is measured per run and a crash harms no other."""
 
 import os
 import subprocess
@@ -35,7 +35,7 @@ class Job:
 
     @property
     def arguments(self) -> list[str]:
-        """Of `gmn-train`; where it is interrupted, the same again goes on."""
+        """Of `gmn-train`. The same arguments continue an interrupted run."""
         return [
             "run", "--store", str(self.row.store_path), "--model", self.row.model, "--seed", str(self.seed), "--split",
             str(self.split), *[part for text in self.row.assignments for part in ("--set", text)],
@@ -48,7 +48,7 @@ class Job:
 
 @dataclass
 class RowResult:
-    """What the runs of a row found."""
+    """The results of a row's runs."""
 
     row: RowSpec
     runs: list[RunFolder] = field(default_factory=list)
@@ -96,7 +96,7 @@ def run_jobs(jobs: Sequence[Job], *, workers: int, threads: int | None, say: Say
     open_jobs = list({job.path: job for job in jobs if not job.is_done}.values())
     done = sum(job.is_done for job in jobs)
     if done:
-        say(f"{done} of {len(jobs)} runs are there already")
+        say(f"{done} of {len(jobs)} runs are already finished")
     failed: dict[Path, str] = {}
     lock, stopping = threading.Lock(), threading.Event()
 
@@ -138,7 +138,7 @@ def collect(spec: TableSpec, jobs: Sequence[Job], failed: dict[Path, str]) -> li
 
 
 def _call(module: str, arguments: Sequence[str]) -> "subprocess.CompletedProcess[str]":
-    """A command of the house in a process of its own."""
+    """One of our commands in a separate process."""
     code = f"from {module}.cli import main; main()"
     return subprocess.run(
         [sys.executable, "-P", "-c", code, *arguments], capture_output=True, text=True, check=False, env=os.environ

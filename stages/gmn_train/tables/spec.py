@@ -25,17 +25,17 @@ class RowSpec:
     model: str = "gmn"
     """A name of `gmn-train models`."""
     label: str | None = None
-    """What the line is called; the model's name unless given."""
+    """Name of the line. Default: the model's name."""
     seeds: str = "0"
     splits: str = "0"
     set: dict[str, Any] = field(default_factory=dict)
     """Settings of `gmn-train run` to change."""
     tokenize: list[str] = field(default_factory=list)
-    """Further options of `gmn-prep tokenize` for a store that is not there yet."""
+    """Further options of `gmn-prep tokenize` if the store is missing."""
     store: Path | None = None
-    """data/NAME.zarr unless given."""
+    """Default: data/NAME.zarr."""
     paper: bool | None = None
-    """Whether the paper's figure of the model stands beside it; unless given, where the row has no label of its own."""
+    """Whether to show the paper's figure of the model. Default: only if the row has no label."""
     x: float | None = None
     """Where the line stands in the plot."""
     series: str | None = None

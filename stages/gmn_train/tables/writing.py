@@ -52,8 +52,8 @@ def columns_of(spec: TableSpec) -> dict[str, str]:
 
 def published(dataset: str) -> dict[str, Any]:
     """What others report for a dataset: `paper` by model, and `best`."""
-    found: dict[str, Any] = read_toml(PUBLISHED).get(dataset, {})
-    return found
+    figures: dict[str, Any] = read_toml(PUBLISHED).get(dataset, {})
+    return figures
 
 
 def describe(result: RowResult) -> Line:
@@ -67,8 +67,8 @@ def describe(result: RowResult) -> Line:
         "command": row_command(row),
     }
     if not summaries:
-        told = f"failed: {result.failures[0]}" if result.failures else "not run"
-        return Line(test=told, val=NONE, runs="0", epochs=NONE, seconds=NONE, memory=NONE, parameters=NONE, **shared)
+        reason = f"failed: {result.failures[0]}" if result.failures else "not run"
+        return Line(test=reason, val=NONE, runs="0", epochs=NONE, seconds=NONE, memory=NONE, parameters=NONE, **shared)
     missing = result.pending + len(result.failures)
     return Line(
         test=spread([s["test"] for s in summaries]),
@@ -104,8 +104,8 @@ def heading(spec: TableSpec, results: Sequence[RowResult]) -> str:
     metrics = sorted({s["metric"] for result in results for s in result.summaries})
     text = f"Test {' / '.join(metric_title(m) for m in metrics) or 'metric'} on {', '.join(datasets)}"
     best = [(name, published(name).get("best")) for name in datasets]
-    told = [f"{b['value']} ({b['of']}{f', {name}' if len(datasets) > 1 else ''})" for name, b in best if b]
-    return f"{text}; best public figure: {'; '.join(told)}." if told else f"{text}."
+    figures = [f"{b['value']} ({b['of']}{f', {name}' if len(datasets) > 1 else ''})" for name, b in best if b]
+    return f"{text}; best public figure: {'; '.join(figures)}." if figures else f"{text}."
 
 
 def to_markdown(spec: TableSpec, results: Sequence[RowResult], image: str | None) -> str:

@@ -44,7 +44,7 @@ FORMS: list[Case] = [
     ("no header, numbers", {"e.csv": "0,1\n1,2\n"}, {}, ["3 nodes, 2 edges", "e.csv begins with numbers"]),
     ("no header, a weight", {"e.csv": "0,1,0.5\n1,2,0.7\n"}, {}, ["edge: 1 numbers (2)"]),
     ("no header, text", {"e.csv": "a,b\nb,c\n"}, {"header": False}, ["3 nodes, 2 edges"]),
-    ("no header, not told", {"e.csv": "a,b\nb,c\n"}, {}, ["error: --no-header if the first row is no header"]),
+    ("no header, not told", {"e.csv": "a,b\nb,c\n"}, {}, ["error: --no-header if the first row is not a header"]),
     ("no header, both tables", {"edges.csv": "a,b\n", "nodes.csv": "a,x,1\nb,y,2\n"}, {"header": False, "label": "1"},
      ["2 classes (x, y)", "node: 1 numbers (2)"]),
     ("byte order mark", {"e.csv": "\ufeffsrc,dst\na,b\n"}, {}, ["2 nodes, 1 edges"]),
@@ -158,7 +158,7 @@ LABELS: list[Case] = [
     ("forty classes with a point, some empty", {"edges.csv": "src,dst\n0,1\n", "nodes.csv": "id,label\n" + "".join(
         f"{i},{'' if i % 7 == 0 else f'{i % 40}.0'}\n" for i in range(400))}, {}, ["node multiclass, 40 classes"]),
     ("forty counts with a point", {"edges.csv": "src,dst\n0,1\n", "nodes.csv": "id,label\n" + "".join(
-        f"{i},{i % 40}.0\n" for i in range(400))}, {}, ["node regression", "--task multiclass says otherwise"]),
+        f"{i},{i % 40}.0\n" for i in range(400))}, {}, ["node regression", "--task multiclass changes that"]),
     ("as many texts as items", {"edges.csv": "src,dst\n0,1\n", "nodes.csv": "id,label\n" + "".join(
         f"{i},t{i}\n" for i in range(60))}, {}, ["error: labels are 60 different texts for 60 items"]),
 ]  # fmt: skip

@@ -64,7 +64,7 @@ def test_is_a_function_of_the_seed():
 
 def test_says_what_size_it_made():
     assert load_dataset("minesweeper-grid", DatasetOptions(nodes=101)).notices == (
-        "minesweeper-grid has 100 nodes, the nearest it comes to 101",
+        "minesweeper-grid has 100 nodes, the nearest possible size to 101",
     )
     assert load_dataset("minesweeper-grid", DatasetOptions(nodes=100)).notices == ()
     with pytest.raises(DatasetError, match="--nodes 1 or more"):

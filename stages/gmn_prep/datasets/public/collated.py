@@ -1,6 +1,6 @@
 """From many published graphs to one Graph.
 
-Each attribute of all graphs is kept in one array, with node ids that start anew in each graph, and the borders
+Each attribute of all graphs is kept in one array, with node ids that start at 0 in each graph, and the borders
 between graphs beside it. A disjoint union sorts graph by graph, so its CSR is made a piece of consecutive graphs at a
 time: only one piece is ever in memory more than once.
 """

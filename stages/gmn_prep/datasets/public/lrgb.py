@@ -73,16 +73,16 @@ def _molecules(graphs: Any, task: Task) -> dict[str, Any]:
     from ogb.utils.features import get_atom_feature_dims, get_bond_feature_dims
 
     fields = graphs.fields
-    found: dict[str, Any] = {
+    arrays: dict[str, Any] = {
         "x": fields["x"],
         "x_categories": _categories(fields["x"], get_atom_feature_dims()),
         "edge_categories": _categories(fields["edge_attr"], get_bond_feature_dims()),
     }
     if task.level == "graph":
-        return found | {"y": fields["y"]}
+        return arrays | {"y": fields["y"]}
     pairs = np.diff(graphs.ptrs["edge_label"])
     start = np.repeat(graphs.node_ptr[:-1], pairs)
-    return found | {"y": fields["edge_label"], "pairs": fields["edge_label_index"] + start[:, None]}
+    return arrays | {"y": fields["edge_label"], "pairs": fields["edge_label_index"] + start[:, None]}
 
 
 def standardise(values: Array, chosen: Array) -> None:
@@ -95,8 +95,8 @@ def standardise(values: Array, chosen: Array) -> None:
 
 
 def _categories(values: Array, known: list[int]) -> tuple[int, ...]:
-    found = values.max(axis=0, initial=-1).astype(np.int64) + 1
-    return tuple(max(int(a), b) for a, b in zip(found, known, strict=True))
+    counts = values.max(axis=0, initial=-1).astype(np.int64) + 1
+    return tuple(max(int(a), b) for a, b in zip(counts, known, strict=True))
 
 
 def _line(name: str, size: str, predicts: Task, url: str) -> Dataset:

@@ -1,7 +1,7 @@
 """Read pickles of plain data without running anything they name.
 
 A pickle is a program: it may call whatever it can import. Here every name that it imports is looked up in a table of
-inert stand-ins; any other name ends the reading. Arrays are made by us, from the bytes and the type that are told.
+inert stand-ins; any other name ends the reading. Arrays are made by us, from the given bytes and type.
 """
 
 import pickle

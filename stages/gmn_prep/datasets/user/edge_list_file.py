@@ -34,7 +34,7 @@ from gmn_prep.datasets.user.user_splits import MASKS
 
 
 def find_node_table(path: Path, options: DatasetOptions) -> Path | None:
-    """The table of nodes: as told, or beside the edges as `nodes`, `NAME_nodes` or `NAME.nodes`."""
+    """The table of nodes: as given, or beside the edges as `nodes`, `NAME_nodes` or `NAME.nodes`."""
     if options.node_table is not None:
         if not all(file.is_file() for file in list_files(options.node_table)):
             raise DatasetError(f"node table {options.node_table} does not exist")
@@ -59,7 +59,7 @@ def read_edge_list(path: Path, options: DatasetOptions) -> tuple[dict[str, Any],
         for option in ("id", "label", "time"):
             if getattr(options, option) is not None:
                 raise DatasetError(
-                    f"--{option} names a column of the table of nodes, and there is none; give --node-table"
+                    f"--{option} names a column of the table of nodes, which is missing; give --node-table"
                 )
         arrays |= _number_ends(ends[0], ends[1], edges, notes)
     else:
@@ -84,11 +84,11 @@ def read_edge_list(path: Path, options: DatasetOptions) -> tuple[dict[str, Any],
 def _read_items(nodes: UserTable, options: DatasetOptions) -> dict[str, Any]:
     """Labels, splits and times of the nodes, or graphs, as far as the table has them."""
     arrays: dict[str, Any] = {}
-    told = options.label
-    if told is not None and told not in nodes.columns and "," in told:
-        labels = {name.strip(): take_named(nodes, name.strip()) for name in told.split(",")}
+    label_option = options.label
+    if label_option is not None and label_option not in nodes.columns and "," in label_option:
+        labels = {name.strip(): take_named(nodes, name.strip()) for name in label_option.split(",")}
     else:
-        name = told or next(
+        name = label_option or next(
             (c for a in COLUMNS["label"] for c in nodes.columns if c.lower() == a and nodes.header), None
         )
         labels = {} if name is None else {name: take_named(nodes, name)}
@@ -110,7 +110,7 @@ def _number_ends(src: Any, dst: Any, edges: UserTable, notes: list[str]) -> dict
     import pyarrow.compute as pc
 
     if not len(src):
-        raise DatasetError(f"{edges.path.name} has no rows and there is no table of nodes; nothing to do")
+        raise DatasetError(f"{edges.path.name} has no rows, and the table of nodes is missing; there is nothing to do")
     both = pa.chunked_array([src, dst])
     ids = pc.unique(both)
     if pc.all(pc.match_substring_regex(ids, r"^(0|[1-9]\d{0,17})$")).as_py():

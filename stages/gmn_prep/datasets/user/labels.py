@@ -29,7 +29,7 @@ class Labels:
 def read_labels(y: Array, kind: str | None, classes: int | None, *, pairs: bool = False) -> Labels | None:
     """Labels of items, (items,) or (items, columns): numbers, booleans or text. None where all are unknown.
 
-    kind, classes: what was said, None where nothing was. pairs: labels of a link task. Unknown are NaN, empty text, and
+    kind, classes: as given, or None. pairs: labels of a link task. Unknown are NaN, empty text, and
     -1 beside classes from 0.
     """
     if y.ndim == 2 and y.shape[1] == 1:
@@ -57,11 +57,11 @@ def read_labels(y: Array, kind: str | None, classes: int | None, *, pairs: bool 
         return Labels(np.where(known, y, np.nan), kind, 1, notes=notes)
     if np.any(values != np.floor(values)):
         raise DatasetError(
-            f"labels of a {kind} task must be whole numbers; found {_few(values)}; or say --task regression"
+            f"labels of a {kind} task must be whole numbers; found {_few(values)}; or give --task regression"
         )
     if y.dtype.kind == "f" and np.abs(values).max() > 2**53:
         raise DatasetError(
-            f"labels hold {values[-1]:g}, too large for classes; say --task regression if they are quantities"
+            f"labels hold {values[-1]:g}, too large for classes; give --task regression if they are quantities"
         )
     if pairs and kind == "multiclass" and values.size <= 2:
         kind = "binary"
@@ -77,12 +77,12 @@ def _guess_kind(y: Array, values: Array, known: int, notes: list[str]) -> str:
         dense = values.tolist() == list(range(values.size)) and 5 * values.size <= known < y.size
         kind, other = ("multiclass", "regression") if values.size <= FEW or dense else ("regression", "multiclass")
         words = {"multiclass": "classes", "regression": "quantities"}[kind]
-        notes.append(f"labels are whole numbers ({_few(values)}): read as {words}; --task {other} says otherwise")
+        notes.append(f"labels are whole numbers ({_few(values)}): read as {words}; --task {other} changes that")
         return kind
     if values.size > FEW and values.size > known / 2:
         notes.append(
             f"labels are {values.size:,} different numbers for {known:,} items: read as a regression; "
-            "--task multiclass says otherwise"
+            "--task multiclass changes that"
         )
         return "regression"
     return "multiclass"
@@ -98,11 +98,11 @@ def _read_classes(y: Array, known: Array, kind: str, classes: int | None, notes:
     elif values.tolist() == [-1]:
         known, values = np.zeros_like(known), values[1:]
         if classes is None:
-            raise DatasetError("all labels are -1, which stands for unknown; leave them out")
+            raise DatasetError("all labels are -1, which means unknown; leave them out")
     two = kind == "binary"
     count = 2 if two else classes if classes is not None else values.size
     plain = values.size == 0 or (values[0] >= 0 and values[-1] < count)
-    if plain or values.size > count:  # too many for what was said: the graph's own check tells which
+    if plain or values.size > count:  # more than --classes allows: the graph's own check names them
         codes, names = y, None
     else:
         codes, names = np.searchsorted(values, y), tuple(str(value) for value in values)
@@ -121,13 +121,13 @@ def _read_text(y: Array, kind: str | None, classes: int | None) -> Labels | None
         return None
     if kind not in (None, "multiclass", "binary"):
         raise DatasetError(
-            f"labels are text, as '{y[known][0]}', and a {kind} task needs numbers; --label names another column"
+            f"labels are text, as '{y[known][0]}', but a {kind} task needs numbers; choose another column with --label"
         )
     values, codes = np.unique(y[known], return_inverse=True)
     if values.size > FEW and values.size > known.sum() / 2:
         raise DatasetError(
             f"labels are {values.size:,} different texts for {known.sum():,} items: names rather than classes; "
-            "--label names another column"
+            "choose another column with --label"
         )
     if values.size < 2 and classes is None:
         raise DatasetError(f"all known labels are '{values[0]}': there is nothing to tell apart")
@@ -155,7 +155,7 @@ def _read_several(y: Array, kind: str | None, classes: int | None) -> Labels | N
     if kind is None:
         kind = "multilabel" if np.all(np.isin(values, (-1, 0, 1))) and 1 in values else "regression"
         if y.dtype.kind == "f" and kind == "multilabel":
-            notes.append("labels are 0 and 1: read as several labels each; --task regression says otherwise")
+            notes.append("labels are 0 and 1: read as several labels each; --task regression changes that")
         if y.dtype.kind in "iu" and kind == "regression":
             notes.append("labels are several columns of numbers: read as targets of a regression")
     if kind == "multilabel":

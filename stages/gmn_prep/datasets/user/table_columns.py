@@ -19,7 +19,7 @@ COLUMNS = {
     "graph": ("graph", "graph_id"),
 }
 PLACES = {"src": "0", "dst": "1", "id": "0"}
-"""Where a column stands in a table without a header, unless told."""
+"""Default place of a column in a table without a header."""
 PARTS = {"train": TRAIN, "val": VAL, "valid": VAL, "validation": VAL, "dev": VAL, "test": TEST, "": 0}
 MISSING = ("", "NA", "N/A", "#N/A", "nan", "NaN", "null", "NULL")
 """Texts that stand for no value."""
@@ -27,15 +27,15 @@ MISSING = ("", "NA", "N/A", "#N/A", "nan", "NaN", "null", "NULL")
 
 def id_names(options: DatasetOptions, *roles: str) -> tuple[str, ...]:
     """Names, in lower case, of columns that hold ids: they are read as text."""
-    told = [getattr(options, role, None) for role in roles]
+    given = [getattr(options, role, None) for role in roles]
     usual = [name for role in roles for name in (*COLUMNS[role], PLACES.get(role))]
-    return tuple(str(name).lower() for name in (*told, *usual) if name)
+    return tuple(str(name).lower() for name in (*given, *usual) if name)
 
 
-def take_column(table: UserTable, role: str, told: str | None = None, *, optional: bool = False) -> Any:
+def take_column(table: UserTable, role: str, column_name: str | None = None, *, optional: bool = False) -> Any:
     """Remove and return the column that plays a role, whatever the case of its name; None if there is none."""
-    if told is not None:
-        return take_named(table, told)
+    if column_name is not None:
+        return take_named(table, column_name)
     wanted = COLUMNS[role] if table.header else (PLACES.get(role, ""),)
     for allowed in wanted:
         for name in table.columns:
@@ -46,8 +46,8 @@ def take_column(table: UserTable, role: str, told: str | None = None, *, optiona
     near = next((hint for hint in (nearest(name.lower(), COLUMNS[role]) for name in table.columns) if hint), "")
     raise DatasetError(
         f"{table.path.name} has columns {', '.join(table.columns) or 'no more'}; it needs one named "
-        f"{' or '.join(COLUMNS[role])}{near}; or tell its name with --{role}, and --no-header "
-        "if the first row is no header"
+        f"{' or '.join(COLUMNS[role])}{near}; or give its name with --{role}, and --no-header "
+        "if the first row is not a header"
     )
 
 

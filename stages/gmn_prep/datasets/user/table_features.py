@@ -19,9 +19,9 @@ def stack_features(table: UserTable, notes: list[str]) -> tuple[Array, tuple[str
     arrays: list[Array] = []
     names: list[str] = []
     for name, column in table.columns.items():
-        found, found_names = _columns(name, column, table, notes)
-        arrays += found
-        names += found_names
+        columns, column_names = _columns(name, column, table, notes)
+        arrays += columns
+        names += column_names
     rows = len(next(iter(table.columns.values())))
     return np.stack(arrays, axis=1) if arrays else np.zeros((rows, 0), dtype=np.float32), tuple(names)
 
@@ -79,8 +79,8 @@ def _one_per_value(name: str, column: Any, table: UserTable, notes: list[str]) -
             f"most {MOST_VALUES} can be categories; leave it out with --drop {name}"
         )
     notes.append(f"column '{name}' of {table.path.name} is text: read as {len(values)} categories")
-    found = [np.asarray(pc.fill_null(pc.equal(column, value), False)).astype(np.float32) for value in values]
-    return found, [f"{name}={value}" for value in values]
+    indicators = [np.asarray(pc.fill_null(pc.equal(column, value), False)).astype(np.float32) for value in values]
+    return indicators, [f"{name}={value}" for value in values]
 
 
 def _one_per_place(name: str, column: Any, table: UserTable) -> tuple[list[Array], list[str]]:

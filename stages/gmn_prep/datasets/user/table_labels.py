@@ -34,5 +34,5 @@ def read_label_columns(columns: dict[str, Any], table: UserTable) -> dict[str, A
         missing = pc.is_in(texts, value_set=pa.array(MISSING))
         return {"y": pc.if_else(missing, "", texts).to_numpy(zero_copy_only=False).astype(str)}
     if pa.types.is_date(column.type) or pa.types.is_timestamp(column.type):
-        raise DatasetError(f"label column '{name}' of {table.path.name} holds dates; name another with --label")
+        raise DatasetError(f"label column '{name}' of {table.path.name} holds dates; choose another with --label")
     return {"y": read_numbers(name, column, table)}

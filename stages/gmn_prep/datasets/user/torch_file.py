@@ -81,8 +81,8 @@ def _graphs(content: Any, path: Path) -> tuple[list[dict[str, Any]], list[str]]:
     else:
         items = [_attributes(item) for item in (content if isinstance(content, (list, tuple)) else [content])]
     if not items or any(item is None for item in items):
-        found = content if isinstance(content, (list, tuple)) else [content]
-        kinds = ", ".join(sorted({type(item).__name__ for item in found})) or "nothing"
+        contents = content if isinstance(content, (list, tuple)) else [content]
+        kinds = ", ".join(sorted({type(item).__name__ for item in contents})) or "nothing"
         raise DatasetError(f"{path.name} holds {kinds}; it must hold a PyG Data, a list of them, or dicts of tensors")
     aside = sorted({key for item in items for key in item if key not in (*KEYS, *READ, *USELESS) and key[:1] != "_"})
     notes = [f"{path.name}: left aside {', '.join(aside)}"] if aside else []
@@ -134,7 +134,7 @@ def _join(graphs: list[dict[str, Any]]) -> dict[str, Any]:
         values = [graph.get(key) for graph in graphs]
         absent = [i for i, value in enumerate(values) if value is None]
         if absent:
-            raise GraphError(f"graph {absent[0]} has no {key} while others do; all or none must")
+            raise GraphError(f"graph {absent[0]} has no {key} while others do; all graphs need it, or none")
         if key in SCALARS or key.endswith("_names"):
             arrays[key] = values[0]
         elif key == "edge_index":

@@ -42,9 +42,11 @@ def identify_user_file(path: Path, options: DatasetOptions) -> dict[str, Any]:
         graphs = find_graph_table(path)
         files += [("graphs", graphs)] if graphs else []
     identity: dict[str, Any] = {"dataset": name_files(path), "format": path.suffix, "content": digest_files(files)}
-    said = {name: getattr(options, name) for name in ("directed", "task", "metric", "classes", *TABLE_OPTIONS)}
-    said["header"] = None if options.header else "none"
-    texts = {name: ",".join(value) if isinstance(value, tuple) else value for name, value in said.items() if value}
+    given_options = {name: getattr(options, name) for name in ("directed", "task", "metric", "classes", *TABLE_OPTIONS)}
+    given_options["header"] = None if options.header else "none"
+    texts = {
+        name: ",".join(value) if isinstance(value, tuple) else value for name, value in given_options.items() if value
+    }
     return identity | {"seed": options.seed} | texts
 
 
@@ -59,7 +61,7 @@ def check_user_file(path: Path, options: DatasetOptions) -> None:
             raise DatasetError(f"{file} is {what}; a dataset of your own is one of {', '.join(READERS)}")
     for name in ("nodes", "graphs"):
         if getattr(options, name) is not None:
-            raise DatasetError(f"--{name} sets the size of a generated dataset; {path.name} has its own")
+            raise DatasetError(f"--{name} sets the size of a generated dataset; {path.name} has a size already")
     for name in ("node_table", *TABLE_OPTIONS):
         if getattr(options, name) and path.suffix not in TABLE_SUFFIXES:
             option = f"--{name.replace('_', '-')}"

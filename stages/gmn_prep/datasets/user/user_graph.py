@@ -15,7 +15,7 @@ from gmn_pipeline.types import Array
 from gmn_prep.datasets.entry import DatasetOptions
 from gmn_prep.datasets.user.labels import read_labels
 from gmn_prep.datasets.user.user_splits import MASKS, complete_splits, read_splits
-from gmn_prep.datasets.user.user_task import Wish, choose_level, read_wish
+from gmn_prep.datasets.user.user_task import AskedTask, choose_level, read_asked_task
 from gmn_prep.datasets.wanted_task import link_metric
 
 EDGES = ("edge_index", "edges", "indptr", "indices")
@@ -47,10 +47,10 @@ def _build(arrays: dict[str, Any], options: DatasetOptions) -> tuple[Graph, tupl
         nodes = int(edges.max(initial=-1)) + 1
     fields: dict[str, Any] = {key: arrays.get(key) for key in ("x", "edge_attr", "graph_ptr", "x_names", "edge_names")}
     fields["directed"] = options.directed or bool(arrays.get("directed", False))
-    wish = read_wish(options, arrays)
-    if wish.level == "link" and "pairs" not in arrays:
-        return _draw_links(Graph.from_edges(edges, nodes, **fields), arrays, options, wish)
-    task, y = _choose_task(arrays, nodes, wish, notes)
+    asked = read_asked_task(options, arrays)
+    if asked.level == "link" and "pairs" not in arrays:
+        return _draw_links(Graph.from_edges(edges, nodes, **fields), arrays, options, asked)
+    task, y = _choose_task(arrays, nodes, asked, notes)
     splits, pairs = read_splits(arrays), arrays.get("pairs")
     graph = Graph.from_edges(edges, nodes, y=y, pairs=pairs, splits=splits, task=task, **fields)
     graph = _add_ids(graph, arrays)
@@ -89,20 +89,22 @@ def _quantities(key: str, value: Array, notes: list[str]) -> Array:
     return value.astype(np.float32)
 
 
-def _choose_task(arrays: dict[str, Any], nodes: int, wish: Wish, notes: list[str]) -> tuple[Task | None, Array | None]:
+def _choose_task(
+    arrays: dict[str, Any], nodes: int, asked: AskedTask, notes: list[str]
+) -> tuple[Task | None, Array | None]:
     """The task and the labels as `Graph` has them; none where there are no labels."""
     if "y" in arrays:
-        labels = read_labels(arrays["y"], wish.kind, wish.classes, pairs="pairs" in arrays)
+        labels = read_labels(arrays["y"], asked.kind, asked.classes, pairs="pairs" in arrays)
         if labels is None:
             notes.append("all labels are empty: read as data without labels")
             return None, None
         notes += labels.notes
         graphs = None if arrays.get("graph_ptr") is None else len(arrays["graph_ptr"]) - 1
-        level = choose_level(len(labels.y), nodes, graphs, pairs="pairs" in arrays, wish=wish)
+        level = choose_level(len(labels.y), nodes, graphs, pairs="pairs" in arrays, asked=asked)
         names = labels.names or arrays.get("class_names")
-        options: dict[str, Any] = {"class_weighted": wish.class_weighted, "class_names": names}
-        return Task.of(level, labels.kind, labels.classes, wish.metric, **options), labels.y  # type: ignore[arg-type]
-    if wish:
+        options: dict[str, Any] = {"class_weighted": asked.class_weighted, "class_names": names}
+        return Task.of(level, labels.kind, labels.classes, asked.metric, **options), labels.y  # type: ignore[arg-type]
+    if asked:
         raise DatasetError("a task is given but there are no labels; add them (y), or leave the task out")
     return None, None
 
@@ -121,24 +123,24 @@ def _add_ids(graph: Graph, arrays: dict[str, Any]) -> Graph:
 
 
 def _draw_links(
-    graph: Graph, arrays: dict[str, Any], options: DatasetOptions, wish: Wish
+    graph: Graph, arrays: dict[str, Any], options: DatasetOptions, asked: AskedTask
 ) -> tuple[Graph, tuple[str, ...]]:
     """A link task asked of a file without pairs: its own edges are held out."""
     from gmn_prep.datasets.links import hold_out_links
 
-    if wish.kind not in (None, "binary"):
-        raise DatasetError(f"a link task on held-out edges is binary, not {wish.kind}; or give pairs and their labels")
+    if asked.kind not in (None, "binary"):
+        raise DatasetError(f"a link task on held-out edges is binary, not {asked.kind}; or give pairs and their labels")
     return hold_out_links(_add_ids(graph, arrays), options.seed, link_metric(options))
 
 
 def _edge_rows(arrays: dict[str, Any]) -> tuple[Array, int | None]:
     """(E, 2) edges, and the number of nodes if anything tells it."""
-    told = arrays.get("num_nodes")
-    nodes = int(told) if told is not None else len(arrays["x"]) if "x" in arrays else None
+    num_nodes = arrays.get("num_nodes")
+    nodes = int(num_nodes) if num_nodes is not None else len(arrays["x"]) if "x" in arrays else None
     forms = [form for form in ("edge_index", "edges", "indptr") if form in arrays]
     if len(forms) != 1 or ("indptr" in arrays) != ("indices" in arrays):
-        found = ", ".join(key for key in EDGES if key in arrays) or "none of them"
-        raise DatasetError(f"found {found}; give edges as edge_index, as edges, or as indptr and indices")
+        present = ", ".join(key for key in EDGES if key in arrays) or "none of them"
+        raise DatasetError(f"found {present}; give edges as edge_index, as edges, or as indptr and indices")
     if "indptr" in arrays:
         rows = Graph(arrays["indptr"], arrays["indices"], directed=True)  # checks the pointers before they are used
         return np.stack([rows.slot_sources, rows.indices], axis=1), nodes or rows.num_nodes

@@ -1,4 +1,4 @@
-"""Which of the user's items are for training, validation and testing: as told, and drawn where nothing is told."""
+"""Which of the user's items are for training, validation and testing: as given, otherwise drawn."""
 
 from typing import Any
 

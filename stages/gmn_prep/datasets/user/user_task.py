@@ -1,4 +1,4 @@
-"""The task of a user's own data: what was said, and otherwise what the labels look like."""
+"""The task of a user's own data: as given, otherwise by the labels."""
 
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -10,7 +10,7 @@ from gmn_prep.datasets.entry import DatasetOptions
 
 
 @dataclass(frozen=True)
-class Wish:
+class AskedTask:
     """What a file or the command line says about the task; None where they are silent."""
 
     level: str | None = None
@@ -23,11 +23,11 @@ class Wish:
         return any((self.level, self.kind, self.metric, self.classes, self.class_weighted))
 
 
-def read_wish(options: DatasetOptions, file: dict[str, Any]) -> Wish:
+def read_asked_task(options: DatasetOptions, file: dict[str, Any]) -> AskedTask:
     """The command line's word on each point, else the file's (`level`, `kind`, `metric`, `classes`)."""
     level, kind = parse_task(options.task)
     classes = file.get("classes") if options.classes is None else options.classes
-    return Wish(
+    return AskedTask(
         level=level or file.get("level"),
         kind=kind or file.get("kind"),
         metric=options.metric or file.get("metric"),
@@ -36,23 +36,23 @@ def read_wish(options: DatasetOptions, file: dict[str, Any]) -> Wish:
     )
 
 
-def choose_level(items: int, nodes: int, graphs: int | None, *, pairs: bool, wish: Wish) -> str:
-    """What carries a label: as said, else pairs where there are some, graphs where labels are as many, or nodes."""
-    if wish.level is not None:
-        return wish.level
+def choose_level(items: int, nodes: int, graphs: int | None, *, pairs: bool, asked: AskedTask) -> str:
+    """What carries a label: as given, otherwise pairs if there are any, graphs if labels are as many, or nodes."""
+    if asked.level is not None:
+        return asked.level
     return "link" if pairs else "graph" if graphs is not None and items == graphs != nodes else "node"
 
 
 def parse_task(task: str | None) -> tuple[str | None, str | None]:
     """Level and kind of `graph-regression`; either may be left out."""
-    found: dict[str, str] = {}
+    parts: dict[str, str] = {}
     levels, kinds = get_args(Level), get_args(Kind)
     for word in task.split("-") if task else ():
         place = "level" if word in levels else "kind" if word in kinds else None
-        if place is None or place in found:
+        if place is None or place in parts:
             raise DatasetError(
                 f"task '{task}' is not known; allowed: a level ({', '.join(levels)}), "
                 f"a kind ({', '.join(kinds)}), or both as graph-regression{nearest(word, levels + kinds)}"
             )
-        found[place] = word
-    return found.get("level"), found.get("kind")
+        parts[place] = word
+    return parts.get("level"), parts.get("kind")

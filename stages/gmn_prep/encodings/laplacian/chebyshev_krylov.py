@@ -63,28 +63,28 @@ def lowest_eigenvectors(
     space = np.empty((n, b * (FILTERS + 1)), dtype=dtype)
     image = np.empty_like(space)
     _fill_start(root_key(seed, Purpose.START_VECTOR), space[:, :b])
-    found = _join(tall, null, space, 0, b)
+    filled = _join(tall, null, space, 0, b)
     cut, first_excess, share = 0.98, 0.0, 0.0
     while True:
         # Degree by growth: the filter multiplies what lies at the top of the spectrum by about e^2.5.
         degree = min(200, max(8, round(2.5 / acosh(1 + 2 * (1 - cut) / (1 + cut)))))
         for _ in range(FILTERS):
-            width = min(b, found)
-            last, fresh = space[:, found - width : found], space[:, found : found + width]
+            width = min(b, filled)
+            last, fresh = space[:, filled - width : filled], space[:, filled : filled + width]
             if inverse is not None:
                 inverse.solve(last, out=fresh)
             else:
                 products.filter(last, degree, cut, out=fresh)
-            grown = _join(tall, null, space, found, width)
-            if grown == found:
+            grown = _join(tall, null, space, filled, width)
+            if grown == filled:
                 break  # the space is invariant: nothing new is left to find
-            found = grown
-        products.multiply(space[:, :found], image[:, :found])
-        projected = tall.inner(space[:, :found], image[:, :found])
+            filled = grown
+        products.multiply(space[:, :filled], image[:, :filled])
+        projected = tall.inner(space[:, :filled], image[:, :filled])
         values, mixing = np.linalg.eigh((projected + projected.T) / 2)
         values, mixing = values[::-1], np.ascontiguousarray(mixing[:, ::-1])
-        tall.combine(space[:, :found], mixing[:, :b], space[:, :b])
-        tall.combine(image[:, :found], mixing[:, :b], image[:, :b])
+        tall.combine(space[:, :filled], mixing[:, :b], space[:, :b])
+        tall.combine(image[:, :filled], mixing[:, :b], image[:, :b])
         tall.subtract(space[:, :b], np.diag(values[:b]), image[:, :b])
         residuals = np.sqrt(np.diag(tall.inner(image[:, :k], image[:, :k])))
         goals = np.maximum(np.minimum(tolerance, (1 - values[:k]) / 100), floor)
@@ -96,21 +96,21 @@ def lowest_eigenvectors(
         first_excess = max(first_excess, excess)
         share = max(share, 0.99 * (1 - np.log(excess) / np.log(first_excess)))
         on_share(share)
-        cut, found = float(np.clip(values[min(b, found - 1)], -0.5, 1 - 1e-9)), min(b, found)
+        cut, filled = float(np.clip(values[min(b, filled - 1)], -0.5, 1 - 1e-9)), min(b, filled)
 
 
-def _join(tall: TallProducts, null: NullSpace, space: FloatArray, found: int, width: int) -> int:
-    """Make columns found .. found+width orthonormal, also to all before and the null space; returns the new count."""
-    fresh = space[:, found : found + width]
+def _join(tall: TallProducts, null: NullSpace, space: FloatArray, filled: int, width: int) -> int:
+    """Make columns filled .. filled+width orthonormal, also to all before and the null space; returns the new count."""
+    fresh = space[:, filled : filled + width]
     tall.normalise(fresh)
     for turn in range(2):
         null.remove(fresh)
-        if found:
-            tall.subtract(space[:, :found], tall.inner(space[:, :found], fresh), fresh)
+        if filled:
+            tall.subtract(space[:, :filled], tall.inner(space[:, :filled], fresh), fresh)
         if turn == 0:
             tall.normalise(fresh, least=100 * float(np.finfo(space.dtype).eps))
         fresh = fresh[:, : tall.orthonormalise(fresh)]
-    return found + fresh.shape[1]
+    return filled + fresh.shape[1]
 
 
 class _Products:

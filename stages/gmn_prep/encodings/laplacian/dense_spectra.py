@@ -51,15 +51,15 @@ def _lowest(matrix: FloatArray, k: int, space: Workspace) -> FloatArray:
     """(k, n) eigenvectors of a symmetric matrix with the smallest eigenvalues; destroys the matrix."""
     n = matrix.shape[0]
     values, vectors = np.empty(n), np.empty((k, n))
-    size, zero, found, info = c_int(n), c_double(0.0), c_int(0), c_int(0)
+    size, zero, num_values, info = c_int(n), c_double(0.0), c_int(0), c_int(0)
     _dsyevr(
         b"V", b"I", b"U", byref(size), matrix.ctypes.data, byref(size), byref(zero), byref(zero),
-        byref(c_int(1)), byref(c_int(k)), byref(zero), byref(found), values.ctypes.data, vectors.ctypes.data,
+        byref(c_int(1)), byref(c_int(k)), byref(zero), byref(num_values), values.ctypes.data, vectors.ctypes.data,
         byref(size), space.support.ctypes.data, space.work.ctypes.data, byref(c_int(space.work.size)),
         space.integers.ctypes.data, byref(c_int(space.integers.size)), byref(info),
     )  # fmt: skip
     assert info.value == 0, info.value
-    assert found.value == k, (found.value, k)
+    assert num_values.value == k, (num_values.value, k)
     return vectors
 
 

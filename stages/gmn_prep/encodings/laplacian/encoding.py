@@ -22,7 +22,7 @@ DENSE_NODES = 512
 
 @dataclass(frozen=True)
 class LaplacianEncoding:
-    """What `laplacian_encoding` found."""
+    """The result of `laplacian_encoding`."""
 
     vectors: FloatArray
     """(n, k) float32, unit norm within each graph, its largest entry positive; zero columns where a graph is short."""
@@ -109,7 +109,7 @@ def check_eigenvectors(graph: Graph, k: int) -> None:
     most = max(largest - 1, 0)
     if k > most:
         raise ConfigError(
-            f"the Laplacian encoding is to have k = {k} vectors, but the largest graph has {largest:,} nodes and so "
+            f"the Laplacian encoding was asked for k = {k} vectors, but the largest graph has {largest:,} nodes and so "
             f"{most:,} eigenvectors after the trivial one; the largest possible k is {most:,}"
         )
 
@@ -132,8 +132,8 @@ def _solve_small(
         space = Workspace.of(int(sizes[first:last].max()))
         for g in chosen[first:last]:
             lo, hi = pointer[g], pointer[g + 1]
-            found = lowest_eigenvectors_dense(graph.indptr, graph.indices, lo, hi, counts[g], space)
-            vectors[lo:hi, : counts[g]] = found.T
+            rows = lowest_eigenvectors_dense(graph.indptr, graph.indices, lo, hi, counts[g], space)
+            vectors[lo:hi, : counts[g]] = rows.T
 
     cost = np.concatenate([[0], np.cumsum(sizes**3)])
     chunks = row_chunks(cost, parts=256)
@@ -170,7 +170,7 @@ def _solve_large(
 
     if known < k:
         order = bandwidth_order(indptr, indices)
-        found = lowest_eigenvectors(
+        lowest = lowest_eigenvectors(
             *renumbered(indptr, indices, order),
             null.renumbered(order),
             k - known,
@@ -179,7 +179,7 @@ def _solve_large(
             workers=team,
             on_share=on_share,
         )
-        vectors[lo + order, known:] = found
+        vectors[lo + order, known:] = lowest
 
 
 @njit(cache=True, nogil=True)

@@ -27,7 +27,7 @@ PROBED_ROWS = 256
 
 @dataclass(frozen=True)
 class RandomWalkEncoding:
-    """What `random_walk_encoding` found."""
+    """The result of `random_walk_encoding`."""
 
     values: FloatArray
     """(n, k) float32: column j is the probability to be back after j+1 steps. Estimates are not clipped to 0..1."""
@@ -155,4 +155,4 @@ def _check(k: int, mode: str, target_stderr: float) -> None:
     if mode not in MODES:
         raise ConfigError(f"mode '{mode}' is unknown; it is one of {', '.join(MODES)}{nearest(mode, MODES)}")
     if not target_stderr > 0:
-        raise ConfigError(f"target_stderr is {target_stderr}; a standard error to aim at is above 0, e.g. 0.005")
+        raise ConfigError(f"target_stderr is {target_stderr}; it must be above 0, such as 0.005")

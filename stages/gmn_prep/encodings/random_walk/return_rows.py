@@ -21,21 +21,21 @@ def return_rows(indptr, indices, inverse_root, out, lo, hi):  # type: ignore[no-
             continue
         nodes[0], values[0], count = start, 1.0, 1
         for j in range((k + 1) // 2):
-            found = 0
+            count_grown = 0
             for i in range(count):
                 u = nodes[i]
                 push = values[i] * inverse_root[u]
                 for slot in range(indptr[u], indptr[u + 1]):
                     v = indices[slot]
                     if total[v] == 0.0:
-                        grown[found] = v
-                        found += 1
+                        grown[count_grown] = v
+                        count_grown += 1
                     total[v] += push
             odd, even = 0.0, 0.0
             for i in range(count):
                 u = nodes[i]
                 odd += values[i] * total[u] * inverse_root[u]
-            for i in range(found):
+            for i in range(count_grown):
                 v = grown[i]
                 values[i] = total[v] * inverse_root[v]
                 even += values[i] * values[i]
@@ -43,7 +43,7 @@ def return_rows(indptr, indices, inverse_root, out, lo, hi):  # type: ignore[no-
             out[start, 2 * j] = odd
             if 2 * j + 1 < k:
                 out[start, 2 * j + 1] = even
-            nodes, grown, count = grown, nodes, found
+            nodes, grown, count = grown, nodes, count_grown
 
 
 @njit(cache=True, nogil=True)
@@ -56,26 +56,26 @@ def return_rows_directed(indptr, indices, out, lo, hi):  # type: ignore[no-untyp
     for start in range(lo, hi):
         nodes[0], values[0], count = start, 1.0, 1
         for j in range(k):
-            found = 0
+            count_grown = 0
             for i in range(count):
                 u = nodes[i]
                 degree = indptr[u + 1] - indptr[u]
                 if degree == 0:
                     if total[u] == 0.0:
-                        grown[found] = u
-                        found += 1
+                        grown[count_grown] = u
+                        count_grown += 1
                     total[u] += values[i]
                 for slot in range(indptr[u], indptr[u + 1]):
                     v = indices[slot]
                     if total[v] == 0.0:
-                        grown[found] = v
-                        found += 1
+                        grown[count_grown] = v
+                        count_grown += 1
                     total[v] += values[i] / degree
             out[start, j] = total[start]
-            for i in range(found):
+            for i in range(count_grown):
                 values[i] = total[grown[i]]
                 total[grown[i]] = 0.0
-            nodes, grown, count = grown, nodes, found
+            nodes, grown, count = grown, nodes, count_grown
 
 
 @njit(cache=True, nogil=True)
@@ -89,7 +89,7 @@ def expansion_work(indptr, indices, rows, levels, most):  # type: ignore[no-unty
         nodes[0], count = start, 1
         for _ in range(levels):
             stamp += 1
-            found = 0
+            count_grown = 0
             for i in range(count):
                 u = nodes[i]
                 work += indptr[u + 1] - indptr[u]
@@ -99,7 +99,7 @@ def expansion_work(indptr, indices, rows, levels, most):  # type: ignore[no-unty
                     v = indices[slot]
                     if seen[v] != stamp:
                         seen[v] = stamp
-                        grown[found] = v
-                        found += 1
-            nodes, grown, count = grown, nodes, found
+                        grown[count_grown] = v
+                        count_grown += 1
+            nodes, grown, count = grown, nodes, count_grown
     return work

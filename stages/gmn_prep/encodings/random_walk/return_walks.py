@@ -69,10 +69,10 @@ def return_estimates(indptr, indices, names, inverse_root, running, key, target,
             for j in range((k + 1) // 2):
                 exact = exact and (j == 0 or _slots(indptr, nodes, count) <= PREFIX_SLOTS)
                 if exact:
-                    grown, sums, found = _expand(
+                    grown, sums, count_grown = _expand(
                         indptr, indices, inverse_root, nodes, values, count, place, grown, sums
                     )
-                    odd, even = _join_exact(values, old_place, grown, sums, found)
+                    odd, even = _join_exact(values, old_place, grown, sums, count_grown)
                     odd_error, even_error = 0.0, 0.0
                 else:
                     first = top == 0.0
@@ -81,13 +81,13 @@ def return_estimates(indptr, indices, names, inverse_root, running, key, target,
                     for r in range(R):
                         draw = child_key(child_key(node_key, np.uint64(turn * R + r)), np.uint64(j))
                         ahead[r] = tau * unit_float(draw)
-                    grown, sums, found = _expand_sampled(
+                    grown, sums, count_grown = _expand_sampled(
                         indptr, indices, inverse_root, running, tau, ahead, nodes, values, count, place, grown, sums
                     )
-                    _join(values, old_place, grown, sums, found, h_odd, h_even)
+                    _join(values, old_place, grown, sums, count_grown, h_odd, h_even)
                     odd, odd_variance = pair_mean(h_odd)
                     even, even_variance = pair_mean(h_even)
-                    top = max(top, _largest(sums, found, tau))
+                    top = max(top, _largest(sums, count_grown, tau))
                     odd_unseen, even_unseen = 0.25 * top, 0.5 * top
                     if first:
                         odd_unseen, even_unseen = max(odd_unseen, 0.5 * _largest(values, count, 0.0)), 2.0 * top
@@ -98,7 +98,7 @@ def return_estimates(indptr, indices, names, inverse_root, running, key, target,
                     out[start, 2 * j + 1], error[start, 2 * j + 1] = even, even_error
                 for i in range(count):
                     old_place[nodes[i]] = -1
-                nodes, grown, values, sums, count = grown, nodes, sums, values, found
+                nodes, grown, values, sums, count = grown, nodes, sums, values, count_grown
                 place, old_place = old_place, place
             for i in range(count):
                 old_place[nodes[i]] = -1
@@ -140,46 +140,46 @@ def _with_room(nodes, values, count, more):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def _entry(v, place, grown, sums, found):  # type: ignore[no-untyped-def]
+def _entry(v, place, grown, sums, count_grown):  # type: ignore[no-untyped-def]
     """Node v's entry in the new level, made with zeros if it is not there; returns it and the count of entries."""
     if place[v] < 0:
-        place[v] = found
-        grown[found] = v
+        place[v] = count_grown
+        grown[count_grown] = v
         for r in range(REPLICAS):
-            sums[found, r] = 0.0
-        found += 1
-    return place[v], found
+            sums[count_grown, r] = 0.0
+        count_grown += 1
+    return place[v], count_grown
 
 
 @njit(cache=True, nogil=True)
 def _expand(indptr, indices, inverse_root, nodes, values, count, place, grown, sums):  # type: ignore[no-untyped-def]
     """The next level, exactly, the same for all replicas."""
-    found = 0
+    count_grown = 0
     for i in range(count):
         u = nodes[i]
         first, last = indptr[u], indptr[u + 1]
-        if found + last - first > grown.size:
-            grown, sums = _with_room(grown, sums, found, last - first)
+        if count_grown + last - first > grown.size:
+            grown, sums = _with_room(grown, sums, count_grown, last - first)
         push = values[i, 0] * inverse_root[u]
         for slot in range(first, last):
-            at, found = _entry(indices[slot], place, grown, sums, found)
+            at, count_grown = _entry(indices[slot], place, grown, sums, count_grown)
             sums[at, 0] += push
-    for i in range(found):
+    for i in range(count_grown):
         value = sums[i, 0] * inverse_root[grown[i]]
         for r in range(REPLICAS):
             sums[i, r] = value
-    return grown, sums, found
+    return grown, sums, count_grown
 
 
 @njit(cache=True, nogil=True)
 def _expand_sampled(indptr, indices, inverse_root, running, tau, ahead, nodes, values, count, place, grown, sums):  # type: ignore[no-untyped-def]
     """The next level of every replica; ahead[r] is the distance to replica r's next sampling point."""
-    found = 0
+    count_grown = 0
     for i in range(count):
         u = nodes[i]
         first, last = indptr[u], indptr[u + 1]
-        if found + last - first > grown.size:
-            grown, sums = _with_room(grown, sums, found, last - first)
+        if count_grown + last - first > grown.size:
+            grown, sums = _with_room(grown, sums, count_grown, last - first)
         for r in range(REPLICAS):
             if values[i, r] == 0.0:
                 continue
@@ -187,17 +187,17 @@ def _expand_sampled(indptr, indices, inverse_root, running, tau, ahead, nodes, v
             mass = push * running[last - 1]
             if 2 * mass >= tau * (last - first):  # as many points as half the neighbours: take all of them
                 for slot in range(first, last):
-                    at, found = _entry(indices[slot], place, grown, sums, found)
+                    at, count_grown = _entry(indices[slot], place, grown, sums, count_grown)
                     sums[at, r] += push * inverse_root[indices[slot]]
                 continue
             slot = first
             while ahead[r] < mass:
                 slot = _find_slot(running, slot, last, ahead[r] / push)
-                at, found = _entry(indices[slot], place, grown, sums, found)
+                at, count_grown = _entry(indices[slot], place, grown, sums, count_grown)
                 sums[at, r] += tau
                 ahead[r] += tau
             ahead[r] -= mass
-    return grown, sums, found
+    return grown, sums, count_grown
 
 
 @njit(cache=True, nogil=True)
@@ -214,10 +214,10 @@ def _find_slot(running, first, last, goal):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _join_exact(values, old_place, grown, sums, found):  # type: ignore[no-untyped-def]
+def _join_exact(values, old_place, grown, sums, count_grown):  # type: ignore[no-untyped-def]
     """<s_j, s_j+1> and <s_j+1, s_j+1>."""
     odd, even = 0.0, 0.0
-    for i in range(found):
+    for i in range(count_grown):
         even += sums[i, 0] * sums[i, 0]
         if old_place[grown[i]] >= 0:
             odd += values[old_place[grown[i]], 0] * sums[i, 0]
@@ -225,7 +225,7 @@ def _join_exact(values, old_place, grown, sums, found):  # type: ignore[no-untyp
 
 
 @njit(cache=True, nogil=True)
-def _join(values, old_place, grown, sums, found, h_odd, h_even):  # type: ignore[no-untyped-def]
+def _join(values, old_place, grown, sums, count_grown, h_odd, h_even):  # type: ignore[no-untyped-def]
     """h_odd[r, s] = <x_j of r, x_j+1 of s>; h_even the same within level j+1, its sum over r, s and s, r at r > s.
 
     Most entries were met by one replica only: joining just those that met took a seventh off the whole estimate.
@@ -233,7 +233,7 @@ def _join(values, old_place, grown, sums, found, h_odd, h_even):  # type: ignore
     met = np.empty(REPLICAS, np.int64)
     h_odd[:, :] = 0.0
     h_even[:, :] = 0.0
-    for i in range(found):
+    for i in range(count_grown):
         count = 0
         for r in range(REPLICAS):
             if sums[i, r] != 0.0:

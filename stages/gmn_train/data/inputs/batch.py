@@ -24,7 +24,7 @@ def batch_inputs(
     """Some nodes of one large graph with the nodes of their tokens: an approximation, in memory that follows the batch.
 
     node_ids: (B,) distinct. scan_context: whether node layers run on the tokens' other nodes too (those have no tokens
-    of their own); unless told, where token blocks stand between layers, which need it.
+    of their own). Default: only if token blocks stand between layers, which need it.
     """
     g, config = source.graph, source.config
     ids = np.asarray(node_ids, np.int64)

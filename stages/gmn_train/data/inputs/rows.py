@@ -16,8 +16,8 @@ def edges_among(graph: Graph, ids: IntArray) -> tuple[IntArray, Neighbourhood]:
     slots = concatenate_ranges(graph.indptr[ids], counts)
     sorter = np.argsort(ids, kind="stable")
     neighbours = graph.indices[slots]
-    found = np.searchsorted(ids, neighbours, sorter=sorter)
-    target = sorter[np.minimum(found, len(ids) - 1)] if len(ids) else found
+    places = np.searchsorted(ids, neighbours, sorter=sorter)
+    target = sorter[np.minimum(places, len(ids) - 1)] if len(ids) else places
     inside = ids[target] == neighbours if len(ids) else np.zeros(0, bool)
     source_rows = np.repeat(np.arange(len(ids)), counts)[inside]
     return slots[inside], neighbourhood(source_rows, target[inside], len(ids), graph.directed)
@@ -31,8 +31,8 @@ def pair_rows(ids: IntArray, pairs: Array | None) -> Tensor | None:
     if wanted.ndim != 2 or wanted.shape[1] != 2:
         raise ModelError(f"pairs has shape {wanted.shape}, expected (K, 2) node ids")
     sorter = np.argsort(ids, kind="stable")
-    found = np.minimum(np.searchsorted(ids, wanted, sorter=sorter), len(ids) - 1)
-    rows = sorter[found]
+    places = np.minimum(np.searchsorted(ids, wanted, sorter=sorter), len(ids) - 1)
+    rows = sorter[places]
     if wanted.size and not np.array_equal(ids[rows], wanted):
         raise ModelError("pairs name nodes that are not among the batch's; ask for both ends of every pair")
     return torch.from_numpy(rows.astype(np.int64))

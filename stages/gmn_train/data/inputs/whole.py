@@ -25,7 +25,7 @@ def whole_inputs(
     pairs: Array | None = None,
     clock: Clock | None = None,
 ) -> ModelInputs:
-    """All nodes of some graphs, packed; of every graph unless told: `full` mode for one graph, batches for many.
+    """All nodes of some graphs, packed. Default: all graphs. `full` mode for one graph, batches for many.
 
     epoch: of training, from 0; None for evaluation. chunk_nodes: nodes whose tokens are encoded at a time; all of them
     unless given. keep_tokens: False reads a chunk from the store whenever it is used, so that memory does not grow
