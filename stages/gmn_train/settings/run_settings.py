@@ -38,6 +38,9 @@ class TrainConfig:
     scale_targets: bool = setting(True, help="Standardise regression targets by training items.", group=DATA)
 
     epochs: int | None = setting(None, help="Epochs. Default: 200 for one graph, 100 for many.", group=TRAINING)
+    extended_from: tuple[int, ...] | None = setting(
+        None, help="Epochs of earlier plans of a run that was trained longer.", group=TRAINING, flag=""
+    )
     lr: float | None = setting(
         None, help="Peak learning rate. Default: 0.005 for one graph, 0.001 for many.", group=TRAINING
     )
