@@ -49,6 +49,9 @@ class TrainConfig:
     epochs: int | None = setting(
         None, help="Epochs. Default: 200 for one graph, 30 in mode `batch`, 100 for many graphs.", group=TRAINING
     )
+    extended_from: tuple[int, ...] | None = setting(
+        None, help="Epochs of earlier plans of a run that was trained longer.", group=TRAINING, flag=""
+    )
     lr: float | None = setting(
         None,
         help="Peak learning rate. Default: 0.005 for one graph, 0.002 in mode `batch`, 0.001 for many.",
