@@ -91,7 +91,7 @@ def test_a_store_replaced_under_a_run_is_told(capsys) -> None:
 def test_another_number_of_threads_is_told(capsys) -> None:
     run(capsys, "--store", "a.zarr", "--run-dir", "r", "--threads", "1")
     Path("r/summary.json").unlink()
-    assert "begun with 1 threads" in call(capsys, "resume", "r", "--threads", "2")
+    assert "started with 1 threads" in call(capsys, "resume", "r", "--threads", "2")
     assert summary("r")["threads"] == 2
 
 
