@@ -162,7 +162,9 @@ def takes_config(config_class: type) -> Callable[[Callable[..., Any]], Callable[
             flags = {name: _parse(hints[name], value) for name, value in given.items() if value is not None}
             return command((file, flags), **extra)
 
-        file_option = typer.Option("--config", help="TOML file with any of these settings; flags win.", metavar="PATH")
+        file_option = typer.Option(
+            "--config", help="TOML file with any of these settings. Flags override it.", metavar="PATH"
+        )
         parameters = [_option(item, hints[name]) for name, item in items.items()]
         parameters.append(_parameter("config", Annotated[Path | None, file_option], None))
         parameters += own

@@ -32,7 +32,7 @@ class TokenizeConfig:
     """What to tokenize, how, and where to."""
 
     dataset: str = setting(
-        help="A name from `gmn-prep datasets`, or your own .csv, .parquet, .npz or .pt file. Required.",
+        help="A name from `gmn-prep datasets`, or your own .csv, .parquet, .npz or .pt file.",
         group=TOKENS,
     )
     m: int = setting(4, help="Longest walk: tokens of levels 1 to m are sampled. 0: one token per node.", group=TOKENS)
@@ -79,10 +79,14 @@ class TokenizeConfig:
         help="Table of nodes, or several, as 'nodes-*.csv'. Default: the one beside the table of edges.",
         group=TABLES,
     )
-    src: str | None = setting(None, help="Column of edge sources.", group=TABLES)
-    dst: str | None = setting(None, help="Column of edge targets.", group=TABLES)
-    id: str | None = setting(None, help="Column of node ids.", group=TABLES)
-    label: str | None = setting(None, help="Column of labels, or several, separated by commas.", group=TABLES)
+    src: str | None = setting(None, help="Column of edge sources. Default: src, source, from or u.", group=TABLES)
+    dst: str | None = setting(None, help="Column of edge targets. Default: dst, target, to or v.", group=TABLES)
+    id: str | None = setting(None, help="Column of node ids. Default: id, node or node_id.", group=TABLES)
+    label: str | None = setting(
+        None,
+        help="Column of labels, or several, separated by commas. Default: label, y, target or class.",
+        group=TABLES,
+    )
     time: str | None = setting(
         None, help="Column of times to split by: the first 60% train, the last 20% test.", group=TABLES
     )

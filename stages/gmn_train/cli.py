@@ -120,7 +120,7 @@ def evaluate(run: RunPath, *, store: Store = None, json: Json = False) -> None:
 def predict(
     run: RunPath,
     *,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="File to write: .parquet, .csv or .npz. Required.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="File to write: .parquet, .csv or .npz.")],
     store: Store = None,
     pairs: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Table of pairs to score, columns src and dst (link tasks).")

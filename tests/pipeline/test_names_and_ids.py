@@ -82,7 +82,7 @@ def test_texts():
         ({"x_names": ("a", "b", "c", "d", "a")}, "names of x hold 'a' twice"),
         ({"x_names": ("a", "b", "c", "d", "e" * (LONGEST + 1))}, "at most 1,000 characters"),
         ({"node_id_ptr": np.arange(41)}, "required together"),
-        ({"node_id_ptr": np.arange(40), "node_id_bytes": np.full(39, 65)}, "tell 40 ids"),
+        ({"node_id_ptr": np.arange(40), "node_id_bytes": np.full(39, 65)}, "for 40 ids"),
         ({"node_id_ptr": np.array([0, 2**62, -(2**62)] + [1] * 38), "node_id_bytes": np.full(1, 65)}, "goes down"),
     ],
 )

@@ -21,7 +21,7 @@ class TrainConfig:
     """One training run."""
 
     store: Path = setting(
-        help="Token store to train from, such as data/arxiv.zarr. Required.", group=DATA, affects_result=False
+        help="Token store to train from, such as data/arxiv.zarr.", group=DATA, affects_result=False
     )
     fingerprint: str | None = setting(
         None, help="Fingerprint of the store's content. A run refuses any other store.", group=DATA, flag=""
