@@ -1,7 +1,7 @@
 """Tokens as a PyG transform: they are sampled in memory and travel with the `Data`. For graphs that are small."""
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -13,6 +13,8 @@ from gmn_pipeline import Graph, TokenSettings
 class AddTokens(BaseTransform):  # type: ignore[misc]
     """Adds the tokens of every node to a `Data`: the same tokens that `gmn.tokenize` would store.
 
+    Edges go both ways unless `directed`; repeated ones count once, loops are left out, as in a store.
+
     Attributes, with L = 1 + m*s tokens per node in sequence order (PyG's loaders batch them as they are):
 
     - `token_index` (N,): nodes of all tokens, one token after the other
@@ -21,15 +23,24 @@ class AddTokens(BaseTransform):  # type: ignore[misc]
     - `token_edge_sizes` (n*L,): edges of each token
     """
 
-    def __init__(self, m: int = 4, M: int = 4, s: int = 2, *, walk: str = "uniform", seed: int = 0) -> None:
-        self.settings = TokenSettings(m, M, s, walk, seed)  # type: ignore[arg-type]
+    def __init__(
+        self,
+        m: int = 4,
+        M: int = 4,
+        s: int = 2,
+        *,
+        walk: Literal["uniform", "non-backtracking"] = "uniform",
+        seed: int = 0,
+        directed: bool = False,
+    ) -> None:
+        self.settings, self.directed = TokenSettings(m, M, s, walk, seed), directed
 
     def forward(self, data: Any) -> Any:
         from gmn_prep.tokens.tokenizer import Tokenizer
 
         n = int(data.num_nodes or 0)
         edges = data.edge_index.cpu().numpy().T
-        graph = Graph.from_edges(edges, n, directed=not data.is_undirected())
+        graph = Graph.from_edges(edges, n, directed=self.directed)
         with ThreadPoolExecutor(1) as pool:
             block = Tokenizer.of(graph, self.settings).block(0, n, pool)
         data.token_index = torch.from_numpy(block.nodes.astype(np.int64))

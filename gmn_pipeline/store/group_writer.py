@@ -41,8 +41,10 @@ def write_arrays(
 
     with _workplace(root, group) as wip, write_aside(root / group, folder=wip, keep=not replace) as aside:
         folder = zarr.create_group(str(aside), zarr_format=3)
+        named = _names_dimensions(root)
         for name, array in arrays.items():
-            _write_array(folder, name, array, codec, dimension_names(group, name, array.ndim))
+            dimensions = dimension_names(group, name, array.ndim) if named else None
+            _write_array(folder, name, array, codec, dimensions)
         written, specs = LocalFolder(aside), {name: ArraySpec(a.dtype, a.shape) for name, a in arrays.items()}
         sums = {name: array_checksum(written, name, spec, codec) for name, spec in specs.items()}
         folder.update_attributes({**attributes, CHECKSUMS: sums})
@@ -111,7 +113,15 @@ def _hold(folder: Path) -> int:
         os.close(descriptor)
 
 
-def _write_array(folder: Any, name: str, array: Array, codec: Codec, dimensions: tuple[str, ...]) -> None:
+def _names_dimensions(root: Path) -> bool:
+    """Whether arrays of this store name their dimensions: not where its first ones do not, from an earlier version."""
+    try:
+        return '"dimension_names"' in (root / "tokens" / "index" / "block_ptr" / "zarr.json").read_text()
+    except (OSError, UnicodeDecodeError):
+        return True
+
+
+def _write_array(folder: Any, name: str, array: Array, codec: Codec, dimensions: tuple[str, ...] | None) -> None:
     from zarr.codecs import ZstdCodec
 
     made = folder.create_array(

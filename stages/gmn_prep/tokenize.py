@@ -85,6 +85,7 @@ def _repair_if_damaged(path: Path, plan: Plan, loaded: "LoadedDataset | None", p
 def _make_store(
     plan: Plan, loaded: "LoadedDataset | None", phases: Phases, *, dry_run: bool, only_plan: bool
 ) -> Outcome:
+    phases.say(f"loading {plan.config.dataset}")  # the imports alone take seconds
     from gmn_pipeline.console.compile_notice import tell_compilation
 
     with tell_compilation(phases.say):

@@ -67,7 +67,9 @@ def run(
 
         if dry_run:
             count = max(len(several["seeds"]), 1) * max(len(several["splits"]), 1)
-            report_plan(plan_run(config, display, name=name, run_dir=run_dir), count, as_json=json)
+            plan = plan_run(config, display, name=name, run_dir=run_dir)
+            if not quiet:
+                report_plan(plan, count, as_json=json)
             return
         finished = start_runs(config, display, **several, name=name, run_dir=run_dir, force=force)
     if not quiet:
@@ -99,16 +101,28 @@ def resume(
         report_runs([finished], as_json=json)
 
 
+def _find_and_tell(run: Path, *, silent: bool) -> Path:
+    """The run's folder. Says that it is being loaded: torch takes seconds to import."""
+    from gmn_pipeline.console.streams import tell
+    from gmn_train.runs.naming import find_run
+
+    path = find_run(run)
+    if not silent:
+        tell(f"loading {path}")
+    return path
+
+
 @app.command()
 def evaluate(run: RunPath, *, store: Store = None, json: Json = False) -> None:
     """Print the metric on train, val and test at the run's best epoch."""
     from rich.console import Console
 
     from gmn_pipeline.console.output import print_json, two_columns
-    from gmn_train.runs.export import evaluate_run
-    from gmn_train.runs.naming import find_run
 
-    scores = evaluate_run(find_run(run), store)
+    path = _find_and_tell(run, silent=json)
+    from gmn_train.runs.export import evaluate_run
+
+    scores = evaluate_run(path, store)
     if json:
         print_json(scores)
     else:
@@ -130,10 +144,11 @@ def predict(
 ) -> None:
     """Write predictions for every item of the run's store, or of new data. New data needs no labels."""
     from gmn_pipeline.console.output import print_json
-    from gmn_train.runs.export import export_predictions
-    from gmn_train.runs.naming import find_run
 
-    written = export_predictions(find_run(run), store, out, embeddings=embeddings, pairs=pairs)
+    path = _find_and_tell(run, silent=json)
+    from gmn_train.runs.export import export_predictions
+
+    written = export_predictions(path, store, out, embeddings=embeddings, pairs=pairs)
     if json:
         print_json(written)
     else:

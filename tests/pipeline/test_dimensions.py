@@ -53,6 +53,25 @@ def test_a_store_without_names_is_read_alike(tmp_path: Path, monkeypatch: pytest
     assert bare.fingerprint == named.fingerprint
 
 
+def test_a_store_without_names_is_repaired_as_it_was(tmp_path: Path) -> None:
+    import shutil
+
+    from gmn_prep.phases import Phases
+    from gmn_prep.repair import repair_store
+    from gmn_prep.tokenize import tokenize
+    from gmn_prep.tokenize_settings import TokenizeConfig
+
+    path = tmp_path / "grid.zarr"
+    config = TokenizeConfig("minesweeper-grid", nodes=100, m=1, M=2, s=1, block_size=50, out=path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(group_writer, "dimension_names", lambda *_: None)
+        tokenize(config, Phases())
+    before = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
+    shutil.rmtree(path / "tokens" / "b00001")
+    assert repair_store(path, Phases(), threads=1)
+    assert {file: file.read_bytes() for file in path.rglob("*") if file.is_file()} == before
+
+
 def test_xarray_opens_every_group(tmp_path: Path) -> None:
     xarray = pytest.importorskip("xarray")
     store = write_store(tmp_path / "ring.zarr", ring_graph(edge_features=True), TokenSettings(2, 2, 1))

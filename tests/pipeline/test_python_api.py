@@ -113,11 +113,13 @@ def test_a_loader_gives_what_the_view_gathers(here: Path, workers: int) -> None:
     assert torch.equal(batches[0].to("cpu").nodes, batches[0].nodes)
 
 
-def test_the_transform_gives_the_store_s_tokens_and_is_batched_by_pyg(here: Path) -> None:  # noqa: ARG001
+@pytest.mark.parametrize("directed", [False, True])
+def test_the_transform_gives_the_store_s_tokens_and_is_batched_by_pyg(here: Path, directed: bool) -> None:  # noqa: ARG001
     data = two_groups()
-    store = gmn.tokenize(data, m=2, M=2, s=1, path="groups.zarr")
+    data.edge_index = torch.cat([data.edge_index[:, :300], torch.tensor([[0, 5, 5], [1, 5, 9]])], 1)  # one way, a loop
+    store = gmn.tokenize(data, m=2, M=2, s=1, path="groups.zarr", directed=directed)
     batch = store.view().gather(np.arange(60))
-    done = gmn.AddTokens(m=2, M=2, s=1)(data)
+    done = gmn.AddTokens(m=2, M=2, s=1, directed=directed)(data)
     assert np.array_equal(done.token_index.numpy(), batch.nodes)
     assert np.array_equal(done.token_sizes.numpy(), np.diff(batch.node_ptr))
     assert np.array_equal(done.token_edges.numpy(), batch.edges)

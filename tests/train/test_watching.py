@@ -61,14 +61,17 @@ def test_the_time_left_follows_epochs_and_leaves_out_the_compiling_one() -> None
     assert pace.left() == 6 * 40.0 + 10.0
 
 
-def test_within_a_first_epoch_the_time_left_follows_steps() -> None:
+@pytest.mark.parametrize("first", [0, 4])  # from the beginning, or resumed within an epoch
+def test_within_a_first_epoch_the_time_left_follows_steps(first: int) -> None:
     now = [0.0]
     pace = Pace(2, clock=lambda: now[0])
     for step, seconds in enumerate((60.0, 2.0, 2.0)):
-        pace.step(step, 10)
+        pace.step(first + step, 10)
         now[0] += seconds
-    pace.step(3, 10)
+    pace.step(first + 3, 10)
     assert pace.seconds_per_epoch == 20.0
+    pace.epoch()
+    assert pace.seconds_per_epoch == (64.0 if first == 0 else 20.0)
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(8.4, "8 s"), (200, "3 min"), (7500, "2 h 05 min"), (274000, "3 d 4 h")])

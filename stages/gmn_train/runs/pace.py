@@ -14,7 +14,9 @@ class Pace:
     def __init__(self, epochs: int, first_epoch: int = 0, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.epochs, self.done, self._clock = epochs, first_epoch, clock
         self._begun = self._mark = clock()
-        self._mark_step = 0
+        self._mark_step: int | None = None
+        """The step whose beginning is `_mark`: the second of this sitting, once it is reached."""
+        self._first_step: int | None = None
         self._first = True
         self._recent: deque[float] = deque(maxlen=RECENT)
         self._expected: float | None = None
@@ -29,9 +31,11 @@ class Pace:
         now = self._clock()
         if step == 0:
             self._begun = now
-        if self._first and step == 1:  # the first step is over, and with it compilation
-            self._mark, self._mark_step = now, 1
-        elif self._first and step > 1 and not self._recent:
+        if self._first_step is None:
+            self._first_step = step
+        elif self._mark_step is None:  # the first step is over, and with it compilation
+            self._mark, self._mark_step = now, step
+        elif not self._recent and step > self._mark_step:
             self._expected = (now - self._mark) / (step - self._mark_step) * steps
 
     def epoch(self) -> None:
@@ -40,7 +44,10 @@ class Pace:
         if self._first and len(self._recent) == 1:
             self._recent.clear()
             self._first = False
-        self._recent.append(now - self._begun)
+        whole = not self._first_step  # a run resumed within an epoch does only its rest
+        self._first_step = 0
+        if whole or self._expected is None:
+            self._recent.append(now - self._begun)
         self.done, self._begun = self.done + 1, now
 
     @property

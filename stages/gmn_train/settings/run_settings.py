@@ -20,9 +20,7 @@ Check = Literal["full", "sampled", "none"]
 class TrainConfig:
     """One training run."""
 
-    store: Path = setting(
-        help="Token store to train from, such as data/arxiv.zarr.", group=DATA, affects_result=False
-    )
+    store: Path = setting(help="Token store to train from, such as data/arxiv.zarr.", group=DATA, affects_result=False)
     fingerprint: str | None = setting(
         None, help="Fingerprint of the store's content. A run refuses any other store.", group=DATA, flag=""
     )
