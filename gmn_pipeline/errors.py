@@ -58,6 +58,12 @@ class TrainError(GmnError):
     """Training cannot start or go on."""
 
 
+class StoppedError(GmnError):
+    """A run was asked to end (SIGTERM) and has saved itself; not a mistake."""
+
+    exit_code: ClassVar[int] = 143
+
+
 class WriteError(GmnError):
     """A file that the user asked for cannot be written."""
 

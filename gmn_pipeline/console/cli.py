@@ -4,7 +4,6 @@ A command parses, calls one function, reports. Nothing heavy is imported here, s
 """
 
 import inspect
-import os
 import sys
 from collections.abc import Callable
 from dataclasses import MISSING, Field, fields, is_dataclass
@@ -12,21 +11,46 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
+from typer.core import TyperGroup
 
 from gmn_pipeline.console.config import flag_name
-from gmn_pipeline.errors import GmnError
+from gmn_pipeline.console.interrupt import forget_interrupts, remember_interrupts
+from gmn_pipeline.console.streams import READER_GONE, open_missing_streams, silence_stdout, stdout_error, tell
+from gmn_pipeline.errors import GmnError, StoppedError
 
 INTERRUPTED = 130
+
+
+class PlainFlags(TyperGroup):
+    """Help in which a flag that takes no value shows none; the parser would print `<bool>`."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _plain(super().get_params(ctx))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        command = super().get_command(ctx, cmd_name)
+        if command is not None:
+            help_option = command.get_help_option(ctx)
+            _plain([*command.params, *([help_option] if help_option else [])])
+        return command
+
+
+def _plain(parameters: list[Any]) -> list[Any]:
+    for parameter in parameters:
+        if getattr(parameter, "is_flag", False) and parameter.metavar is None:
+            parameter.metavar = ""
+    return parameters
 
 
 def make_app(help: str) -> typer.Typer:
     """An app in the house's manner."""
     app = typer.Typer(
+        cls=PlainFlags,
         help=help,
         no_args_is_help=True,
-        add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode="rich",
+        context_settings={"help_option_names": ["-h", "--help"]},
     )
 
     @app.callback()
@@ -34,45 +58,85 @@ def make_app(help: str) -> typer.Typer:
         debug: Annotated[
             bool, typer.Option("--debug", help="Show tracebacks; may stand anywhere on the line.")
         ] = False,
+        version: Annotated[
+            bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+        ] = False,
     ) -> None:
         pass
 
     return app
 
 
+def _print_version(asked: bool) -> None:
+    if asked:
+        from gmn_pipeline import __version__
+
+        print(f"gmn-pipeline {__version__}")
+        raise typer.Exit
+
+
 def run_app(app: typer.Typer, arguments: list[str] | None = None) -> None:
-    """Run the app and end the process: 0 done, 2 a user's mistake (one line), 130 interrupted."""
+    """Run the app and end the process.
+
+    Exit codes: 0 done, 2 a user's mistake (one line), 130 interrupted, 141 nobody reads any more, 143 terminated.
+    """
+    open_missing_streams()
+    remember_interrupts()
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in arguments
-    arguments = [a for a in arguments if a != "--debug"]
     try:
-        code = app(args=arguments, standalone_mode=False)
-        sys.stdout.flush()
+        code = _run(app, [a for a in arguments if a != "--debug"], debug=debug)
+    finally:
+        forget_interrupts()
+    if (error := stdout_error()) is not None:
+        code = _end_of_output(error)
+    sys.exit(code or 0)
+
+
+def _run(app: typer.Typer, arguments: list[str], *, debug: bool) -> int | None:
+    """The exit code of one command; an error that is no user's mistake comes through."""
+    try:
+        code: int | None = app(args=arguments, standalone_mode=False)
         if code == INTERRUPTED:  # the parser turns Ctrl-C into this code
             raise KeyboardInterrupt
+        return code
+    except StoppedError as error:
+        tell(str(error))
+        return error.exit_code
     except GmnError as error:
         if debug:
             raise
         fail(str(error))
-        code = error.exit_code
+        return error.exit_code
     except (KeyboardInterrupt, typer.Abort):
         fail("interrupted; run the same command again to continue where it stopped")
-        code = INTERRUPTED
-    except BrokenPipeError:  # `gmn-prep inspect ... | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
+        return INTERRUPTED
+    except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):  # rich makes this of `| head`
+            return READER_GONE
+        raise
+    except OSError as error:
+        if (broken := stdout_error(after_failure=True)) is not None or isinstance(error, BrokenPipeError):
+            return _end_of_output(broken or error)
+        raise
     except Exception as error:
-        if _is_usage_error(error):
-            error.show()  # type: ignore[attr-defined]
-            code = error.exit_code  # type: ignore[attr-defined]
-        else:
+        if not _is_usage_error(error):
             raise
-    sys.exit(code or 0)
+        error.show()  # type: ignore[attr-defined]
+        return int(error.exit_code)  # type: ignore[attr-defined]
+
+
+def _end_of_output(error: OSError) -> int:
+    if isinstance(error, BrokenPipeError):  # `gmn-prep inspect ... | head`
+        silence_stdout()
+        return READER_GONE
+    fail(f"cannot print the result: {error.strerror or error}; make room, or send the output elsewhere")
+    return GmnError.exit_code
 
 
 def fail(message: str) -> None:
     """Print one line to stderr."""
-    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    tell(f"error: {' '.join(message.split())}")
 
 
 def _is_usage_error(error: Exception) -> bool:

@@ -37,3 +37,18 @@ def release_lock(lock: FileLock) -> None:
     if lock.is_locked:
         Path(lock.lock_file).unlink(missing_ok=True)
         lock.release()
+
+
+def is_locked(path: Path) -> bool:
+    """Whether another process writes `path` now. Changes nothing."""
+    import fcntl
+
+    try:
+        with path.with_name(path.name + ".lock").open("rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except OSError:
+                return True
+    except OSError:
+        return False
+    return False

@@ -1,4 +1,4 @@
-"""Checksums of a store's arrays: compared at once, or beside a reader as blocks are first read."""
+"""Checksums of a store's arrays: compared at once, or beside a reader when its parts are first used."""
 
 import threading
 from collections import deque
@@ -12,6 +12,8 @@ from gmn_pipeline.store.storage import Storage
 from gmn_pipeline.store.token_settings import Codec
 
 Check = Literal["full", "sampled", "none"]
+Part = int | str
+"""A block by its number, another group by its name."""
 
 
 def check_group_bytes(storage: Storage, group: str, specs: Mapping[str, ArraySpec], codec: Codec) -> None:
@@ -23,46 +25,46 @@ def check_group_bytes(storage: Storage, group: str, specs: Mapping[str, ArraySpe
 
 
 class ByteCheck:
-    """Checks each block once, on a thread of its own, after `first_read` has reported it. Safe from several threads."""
+    """Checks each part once, on a thread of its own, after `first_use` has told of it. Safe from several threads."""
 
     def __init__(self) -> None:
-        self._seen: set[int] = set()
-        self._waiting: deque[int] = deque()
+        self._seen: set[Part] = set()
+        self._waiting: deque[Part] = deque()
         self._fault: StoreError | None = None
         self._thread: threading.Thread | None = None
         self._guard = threading.Lock()
 
-    def first_read(self, number: int, check_block: Callable[[int], None]) -> None:
-        """Have a block checked if it is new. Raises the fault of an earlier one, if there was any."""
+    def first_use(self, part: Part, check_part: Callable[[Part], None]) -> None:
+        """Have a part checked if it is new. Raises the fault of an earlier one, if there was any."""
         if self._fault is not None:
             raise self._fault
-        if number in self._seen:
+        if part in self._seen:
             return
         with self._guard:
-            if number not in self._seen:
-                self._seen.add(number)
-                self._waiting.append(number)
+            if part not in self._seen:
+                self._seen.add(part)
+                self._waiting.append(part)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, args=(check_block,), daemon=True)
+                self._thread = threading.Thread(target=self._run, args=(check_part,), daemon=True)
                 self._thread.start()
 
     def finish(self) -> None:
-        """Wait until every block read so far is checked; raises the first fault."""
+        """Wait until every part used so far is checked; raises the first fault."""
         thread = self._thread
         if thread is not None:
             thread.join()
         if self._fault is not None:
             raise self._fault
 
-    def _run(self, check_block: Callable[[int], None]) -> None:
+    def _run(self, check_part: Callable[[Part], None]) -> None:
         """Work until nothing waits, then end: an idle thread would keep the store open."""
         while True:
             with self._guard:
                 if not self._waiting or self._fault is not None:
                     self._thread = None
                     return
-                number = self._waiting.popleft()
+                part = self._waiting.popleft()
             try:
-                check_block(number)
+                check_part(part)
             except StoreError as error:
                 self._fault = error

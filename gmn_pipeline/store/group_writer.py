@@ -14,6 +14,7 @@ from gmn_pipeline.disk.atomic_file import remove, write_aside
 from gmn_pipeline.errors import StoreError
 from gmn_pipeline.store.array_files import array_checksum
 from gmn_pipeline.store.digests import CHECKSUMS
+from gmn_pipeline.store.dimensions import dimension_names
 from gmn_pipeline.store.schema import ArraySpec
 from gmn_pipeline.store.storage import LocalFolder
 from gmn_pipeline.store.token_settings import Codec
@@ -41,7 +42,7 @@ def write_arrays(
     with _workplace(root, group) as wip, write_aside(root / group, folder=wip, keep=not replace) as aside:
         folder = zarr.create_group(str(aside), zarr_format=3)
         for name, array in arrays.items():
-            _write_array(folder, name, array, codec)
+            _write_array(folder, name, array, codec, dimension_names(group, name, array.ndim))
         written, specs = LocalFolder(aside), {name: ArraySpec(a.dtype, a.shape) for name, a in arrays.items()}
         sums = {name: array_checksum(written, name, spec, codec) for name, spec in specs.items()}
         folder.update_attributes({**attributes, CHECKSUMS: sums})
@@ -72,15 +73,26 @@ def _workplace(root: Path, group: str) -> Iterator[Path]:
         try:
             yield wip
         finally:
-            with suppress(OSError):  # others are still at work, or this file system has no locks
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                remove(wip)
-            os.close(descriptor)
+            _leave(wip, descriptor)
     except OSError as error:
         raise StoreError(
             f"cannot write {group} of {root}: {error.strerror or error}; make room or choose another --out, then run "
             "the same command again: it continues where it stopped"
         ) from error
+
+
+def _leave(folder: Path, descriptor: int) -> None:
+    """Remove the folder unless others are at work there. Without locks, only if it is empty."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        remove(folder)
+    except BlockingIOError:
+        pass
+    except OSError:
+        with suppress(OSError):
+            folder.rmdir()
+    finally:
+        os.close(descriptor)
 
 
 def _hold(folder: Path) -> int:
@@ -99,7 +111,7 @@ def _hold(folder: Path) -> int:
         os.close(descriptor)
 
 
-def _write_array(folder: Any, name: str, array: Array, codec: Codec) -> None:
+def _write_array(folder: Any, name: str, array: Array, codec: Codec, dimensions: tuple[str, ...]) -> None:
     from zarr.codecs import ZstdCodec
 
     made = folder.create_array(
@@ -109,6 +121,7 @@ def _write_array(folder: Any, name: str, array: Array, codec: Codec) -> None:
         chunks=tuple(max(1, extent) for extent in array.shape),
         compressors=None if codec == "raw" else ZstdCodec(level=ZSTD_LEVEL, checksum=True),
         fill_value=0,
+        dimension_names=dimensions,
         config={"write_empty_chunks": True},  # otherwise a chunk of zeros has no file
     )
     if array.size:

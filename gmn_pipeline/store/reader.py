@@ -53,8 +53,8 @@ class TokenStore:
 
         Args:
             unfinished: also open a store that is still being written, for its manifest and graph.
-            check: which checksums to compare: `full` all of them now; `sampled` each block's once, in the background,
-                when it is first read (a fault is raised by the next read, or by `finish_check`); `none`.
+            check: which checksums to compare: `full` all of them now; `sampled` each part's once, in the background,
+                when it is first used (a fault is raised by the next read, or by `finish_check`); `none`.
             resident_limit: of a raw store larger than this, mapped pages are given back to the system whenever the
                 process holds more than this many bytes of files in memory.
             cache_bytes: decoded blocks of a zstd store to keep.
@@ -62,29 +62,37 @@ class TokenStore:
         storage = open_storage(path)
         store = cls(Path(path), storage, manifest_in(storage, unfinished=unfinished), resident_limit, cache_bytes)
         if store.is_complete:
-            store._check_blocks_present()
             store.check_bytes(check)
+            store._check_blocks_present()
         return store
 
     def check_bytes(self, check: Check) -> None:
-        """Compare checksums of all groups now (`full`), or of each block when it is first read (`sampled`)."""
+        """Compare the checksums of all parts now (`full`), or of each when it is first used (`sampled`)."""
         if check == "full":
             for group in fixed_groups(self.manifest):
-                self._check_digest(group)
-                check_group_bytes(self.storage, group, fixed_groups(self.manifest)[group], self.manifest.codec)
+                self._check_part(group)
             for number in range(self.manifest.blocks):
-                self._check_block_bytes(number)
+                self._check_part(number)
         self._check = ByteCheck() if check == "sampled" else None
 
     def finish_check(self) -> None:
-        """Wait for the checks of the blocks read so far; StoreCorruptError names an array that was changed."""
+        """Wait for the checks of what was used so far; StoreCorruptError names an array that was changed."""
         if self._check is not None:
             self._check.finish()
 
-    def _check_block_bytes(self, number: int) -> None:
-        self._check_block(number)
-        specs = block_specs(self.manifest, self.block_facts(number))
-        check_group_bytes(self.storage, block_group(number), specs, self.manifest.codec)
+    def _check_part(self, part: int | str) -> None:
+        """Compare the checksums of a block, or of a group by name."""
+        if isinstance(part, int):
+            self._check_block(part)
+            group, specs = block_group(part), block_specs(self.manifest, self.block_facts(part))
+        else:
+            self._check_digest(part)
+            group, specs = part, fixed_groups(self.manifest)[part]
+        check_group_bytes(self.storage, group, specs, self.manifest.codec)
+
+    def _first_use(self, part: int | str) -> None:
+        if self._check is not None:
+            self._check.first_use(part, self._check_part)
 
     def _check_blocks_present(self) -> None:
         present = set(self.storage.list("tokens"))
@@ -161,6 +169,7 @@ class TokenStore:
 
     def _group(self, group: str) -> dict[str, Array]:
         self._check_digest(group)
+        self._first_use(group)
         specs, codec = fixed_groups(self.manifest)[group], self.manifest.codec
         return {name: open_array(self.storage, f"{group}/{name}", spec, codec).values for name, spec in specs.items()}
 
@@ -203,8 +212,7 @@ class TokenStore:
 
     def block(self, number: int) -> Block:
         """One block's arrays: mapped (raw) or decoded into a bounded cache (zstd)."""
-        if self._check is not None:
-            self._check.first_read(number, self._check_block_bytes)
+        self._first_use(number)
         block = self._cache.get(number, self._open_block)
         block.check_length()
         return block

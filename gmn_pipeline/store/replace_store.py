@@ -43,11 +43,13 @@ def _delete_old(path: Path) -> None:
         descriptor = os.open(old, os.O_RDONLY)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            remove(old)
+        except BlockingIOError:
+            continue  # still read: the next writer of this store deletes it
         except OSError:
-            pass  # still read: the next writer of this store deletes it
+            pass  # a network file system that does not lock folders
         finally:
             os.close(descriptor)
+        remove(old)
 
 
 def _unfinished(path: Path, wanted: Manifest) -> bool:

@@ -65,11 +65,11 @@ class LocalFolder:
             os.close(descriptor)
 
     def map(self, name: str, size: int) -> mmap.mmap:
-        descriptor, size_on_disk = self._open(name)
+        descriptor, length = self._open(name)
         try:
-            if size_on_disk != size:
+            if length != size:
                 raise StoreCorruptError(
-                    f"{self}/{name} has {size_on_disk:,} bytes, expected {size:,}; it was cut off or changed"
+                    f"{self}/{name} has {length:,} bytes, expected {size:,}; it was cut off or changed"
                 )
             return mmap.mmap(descriptor, size, access=mmap.ACCESS_READ)
         except OSError as error:

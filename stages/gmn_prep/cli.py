@@ -49,6 +49,50 @@ def tokenize(
 
 
 @app.command()
+@takes_config(TokenizeConfig)
+def plan(request: tuple[Path | None, dict[str, Any]], *, recipe: Recipe = None, quiet: Quiet = False) -> None:
+    """Create a store without its tokens, for `gmn-prep part` to fill: manifest, graph, encodings and orderings."""
+    from gmn_prep.phases import Phases
+    from gmn_prep.tokenize import tokenize as run
+    from gmn_prep.tokenize_settings import read_request
+
+    config = read_request(*request, recipe)
+    with Phases.for_person(silent=quiet) as phases:
+        outcome = run(config, phases, only_plan=True)
+    if not quiet:
+        print(f"{outcome.path}: {outcome.manifest.blocks} parts, 0 to {outcome.manifest.blocks - 1}")
+
+
+@app.command()
+def part(
+    store: StorePath,
+    number: Annotated[int, typer.Argument(metavar="I", help="Which part, from 0.")],
+    *,
+    of: Annotated[int | None, typer.Option(metavar="N", help="Number of parts. Default: one per block.")] = None,
+    threads: Annotated[int | None, typer.Option(metavar="N", help="Threads. Default: all cores.")] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Tokenize one part of a planned store. Safe to run twice, at once, or again after a kill."""
+    from gmn_prep.parts import write_part
+    from gmn_prep.phases import Phases
+
+    with Phases.for_person(silent=quiet) as phases:
+        outcome = write_part(store, number, of, phases, threads=threads)
+    if not quiet:
+        print(f"{store}: part {number}, {outcome.written} of {outcome.blocks} blocks written")
+
+
+@app.command()
+def finish(store: StorePath, *, quiet: Quiet = False) -> None:
+    """Complete a store once every part is written."""
+    from gmn_prep.parts import finish as complete
+
+    manifest = complete(store)
+    if not quiet:
+        print(f"{store} is complete (fingerprint {manifest.fingerprint})")
+
+
+@app.command()
 def datasets(*, json: Json = False) -> None:
     """List the datasets that can be tokenized by name."""
     from gmn_prep.report import report_datasets

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
 
+from gmn_pipeline.console.streams import tell
+
 Show = Literal["bars", "lines", "nothing"]
 
 
@@ -38,7 +40,7 @@ class Phases:
         if self._bars is not None:
             self._bars.console.print(message, markup=False, highlight=False)
         elif self.show == "lines":
-            print(message, file=sys.stderr)
+            tell(message)
 
     @contextmanager
     def phase(self, name: str, total: int, unit: str) -> Iterator[Callable[[int], None]]:

@@ -31,28 +31,37 @@ class Plan:
     orderings: dict[str, dict[str, Scalar]]
 
     @classmethod
-    def of(cls, config: TokenizeConfig) -> "Plan":
-        """Check the settings and find out what they name. Raises ConfigError, DatasetError."""
+    def of(cls, config: TokenizeConfig, identity: dict[str, Scalar] | None = None) -> "Plan":
+        """Check the settings and find out what they name. Raises ConfigError, DatasetError.
+
+        identity: of a graph in memory, what its content is.
+        """
         encodings = asked_encodings(config)
         names = sorted({ORDERINGS.find(name).name for name in config.ordering})
         orderings: dict[str, dict[str, Scalar]] = {name: {"seed": config.seed} for name in names}
         tokens = TokenSettings(config.m, config.M, config.s, config.walk, config.seed)
-        options = DatasetOptions(
-            data_root=config.data_root or default_data_root(),
-            nodes=config.nodes,
-            graphs=config.graphs,
-            seed=config.data_seed,
-            directed=config.directed,
-            task=config.task,
-            metric=config.metric,
-            classes=config.classes,
-            **table_options(config),
-        )
-        identity = dataset_identity(config.dataset, options)
+        options = dataset_options(config)
+        if identity is None:
+            identity = dataset_identity(config.dataset, options)
         out = config.out or default_store(store_name(config.dataset, options))
         _check_place(out)
         threads = config.threads or usable_cores()
         return cls(config, tokens, options, identity, out, threads, encodings, orderings)
+
+
+def dataset_options(config: TokenizeConfig) -> DatasetOptions:
+    """What the settings say about the dataset."""
+    return DatasetOptions(
+        data_root=config.data_root or default_data_root(),
+        nodes=config.nodes,
+        graphs=config.graphs,
+        seed=config.data_seed,
+        directed=config.directed,
+        task=config.task,
+        metric=config.metric,
+        classes=config.classes,
+        **table_options(config),
+    )
 
 
 def _check_place(out: Path) -> None:

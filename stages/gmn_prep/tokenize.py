@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gmn_pipeline.errors import StoreCorruptError
-from gmn_pipeline.store.manifest import Manifest
+from gmn_pipeline.store.manifest import Manifest, Scalar
 from gmn_prep.datasets import load_dataset
 from gmn_prep.phases import Phases
-from gmn_prep.plan import Plan, find_store, is_exactly
+from gmn_prep.plan import Plan, dataset_options, find_store, is_exactly
 from gmn_prep.tokenize_settings import TokenizeConfig
 
 if TYPE_CHECKING:
     from gmn_pipeline.graph import Graph
     from gmn_pipeline.store.writer import BlockArrays, StoreWriter
+    from gmn_prep.datasets import LoadedDataset
     from gmn_prep.estimate import Estimate
     from gmn_prep.tokens.tokenizer import Tokenizer
 
@@ -39,18 +40,34 @@ class Outcome:
     """Set on a dry run, which writes nothing."""
 
 
-def tokenize(config: TokenizeConfig, phases: Phases, *, dry_run: bool = False) -> Outcome:
-    """Make the store that `config` describes, or use an existing one."""
-    plan = Plan.of(config)
+def tokenize(
+    config: TokenizeConfig, phases: Phases, *, dry_run: bool = False, only_plan: bool = False, data: Any = None
+) -> Outcome:
+    """Make the store that `config` describes, or use an existing one.
+
+    only_plan: write everything but the tokens, which `parts` writes then. data: a graph in memory, as `load_object`
+    takes it, instead of the dataset that `config` names.
+    """
+    plan, loaded = (Plan.of(config), None) if data is None else _plan_object(config, data)
     existing = find_store(plan)
     if existing is not None:
         path, manifest = existing
-        repaired = () if dry_run else _repair_if_damaged(path, plan, phases)
+        repaired = () if dry_run else _repair_if_damaged(path, plan, loaded, phases)
         return Outcome(path, manifest, made=False, exact=is_exactly(manifest, plan), repaired=repaired)
-    return _make_store(plan, phases, dry_run=dry_run)
+    return _make_store(plan, loaded, phases, dry_run=dry_run, only_plan=only_plan)
 
 
-def _repair_if_damaged(path: Path, plan: Plan, phases: Phases) -> tuple[str, ...]:
+def _plan_object(config: TokenizeConfig, data: Any) -> "tuple[Plan, LoadedDataset]":
+    """The plan of a graph in memory: its content is its identity."""
+    from gmn_pipeline.store.manifest import graph_fingerprint
+    from gmn_prep.datasets.user.user_object import load_object
+
+    loaded = load_object(data, dataset_options(config), config.dataset)
+    identity: dict[str, Scalar] = {"dataset": loaded.name, "content": graph_fingerprint(loaded.graph)}
+    return Plan.of(config, identity), loaded
+
+
+def _repair_if_damaged(path: Path, plan: Plan, loaded: "LoadedDataset | None", phases: Phases) -> tuple[str, ...]:
     """Look at every file's size and every group's digest, which takes milliseconds; write again what is damaged."""
     from gmn_pipeline.store.quick_check import quick_check
 
@@ -60,12 +77,23 @@ def _repair_if_damaged(path: Path, plan: Plan, phases: Phases) -> tuple[str, ...
         from gmn_prep.repair import repair_store
 
         phases.say(f"note: the store is damaged; repairing it ({error})")
-        graph = load_dataset(plan.config.dataset, plan.options).graph
+        graph = (loaded or load_dataset(plan.config.dataset, plan.options)).graph
         return tuple(repair_store(path, phases, threads=plan.threads, graph=graph))
     return ()
 
 
-def _make_store(plan: Plan, phases: Phases, *, dry_run: bool) -> Outcome:
+def _make_store(
+    plan: Plan, loaded: "LoadedDataset | None", phases: Phases, *, dry_run: bool, only_plan: bool
+) -> Outcome:
+    from gmn_pipeline.console.compile_notice import tell_compilation
+
+    with tell_compilation(phases.say):
+        return _load_and_write(plan, loaded, phases, dry_run=dry_run, only_plan=only_plan)
+
+
+def _load_and_write(
+    plan: Plan, loaded: "LoadedDataset | None", phases: Phases, *, dry_run: bool, only_plan: bool
+) -> Outcome:
     from gmn_pipeline.store.writer import StoreWriter
     from gmn_prep.estimate import check_room, estimate_cost
     from gmn_prep.tokens.tokenizer import Tokenizer
@@ -73,7 +101,7 @@ def _make_store(plan: Plan, phases: Phases, *, dry_run: bool) -> Outcome:
 
     config = plan.config
     with phases.phase("load", 1, "dataset"):
-        dataset = load_dataset(config.dataset, plan.options)
+        dataset = loaded or load_dataset(config.dataset, plan.options)
     for notice in dataset.notices:
         phases.say(f"note: {notice}")
     phases.say("\n".join(describe_graph(dataset.graph)))
@@ -94,6 +122,8 @@ def _make_store(plan: Plan, phases: Phases, *, dry_run: bool) -> Outcome:
         if not writer.is_complete:
             notices += _write_encodings(writer, graph, plan, phases)
             _write_orderings(writer, graph, plan, phases)
+            if only_plan:
+                return Outcome(plan.out, writer.manifest, made=True, notices=tuple(notices))
             _write_tokens(writer, tokenizer, plan.threads, phases)
         return Outcome(plan.out, writer.finalise(), made=True, notices=tuple(notices))
 

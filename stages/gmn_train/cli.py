@@ -13,7 +13,7 @@ app = make_app("Train Graph Mamba Networks from token stores.")
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
-RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
+RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="A run: its folder, or its name.")]
 Store = Annotated[Path | None, typer.Option(metavar="PATH", help="Store to use instead. Default: the run's.")]
 
 
@@ -40,10 +40,14 @@ def run(
     change: Change = None,
     seeds: Annotated[str | None, typer.Option(help="Several seeds, such as 0,1,2,3.", metavar="LIST")] = None,
     splits: Annotated[str | None, typer.Option(help="Several splits, such as 0-9.", metavar="LIST")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the run; it goes to data/runs/NAME.")] = None,
     run_dir: Annotated[
         Path | None, typer.Option(help="Folder of the run. Default: data/runs/...", metavar="PATH")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Start from the beginning, even if the run exists.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the estimate of memory and time; write nothing.")
+    ] = False,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -55,11 +59,17 @@ def run(
     several = {"seeds": parse_numbers(seeds, "seeds"), "splits": parse_numbers(splits, "splits")}
 
     from gmn_train.runs.display import Display
-    from gmn_train.runs.outcome import report_runs
-    from gmn_train.runs.start import start_runs
 
     with Display.for_person(silent=quiet or json) as display:
-        finished = start_runs(config, display, **several, run_dir=run_dir, force=force)
+        display.say(f"loading {config.store.name} and model {config.model.name}")  # torch takes seconds to import
+        from gmn_train.runs.outcome import report_plan, report_runs
+        from gmn_train.runs.start import plan_run, start_runs
+
+        if dry_run:
+            count = max(len(several["seeds"]), 1) * max(len(several["splits"]), 1)
+            report_plan(plan_run(config, display, name=name, run_dir=run_dir), count, as_json=json)
+            return
+        finished = start_runs(config, display, **several, name=name, run_dir=run_dir, force=force)
     if not quiet:
         report_runs(finished, as_json=json)
 
@@ -68,17 +78,23 @@ def run(
 def resume(
     run: RunPath,
     *,
+    epochs: Annotated[int | None, typer.Option(metavar="N", help="Train longer, to this many epochs in all.")] = None,
     threads: Annotated[int | None, typer.Option(metavar="N", help="Threads. Default: the run's.")] = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Continue an interrupted run from its last checkpoint."""
+    """Continue an interrupted run from its last checkpoint, or train a finished one longer."""
     from gmn_train.runs.display import Display
-    from gmn_train.runs.outcome import report_runs
-    from gmn_train.runs.start import resume_run
+    from gmn_train.runs.naming import find_run
+
+    path = find_run(run)
 
     with Display.for_person(silent=quiet or json) as display:
-        finished = resume_run(run, display, threads=threads)
+        display.say(f"loading {path}")
+        from gmn_train.runs.outcome import report_runs
+        from gmn_train.runs.start import resume_run
+
+        finished = resume_run(path, display, threads=threads, epochs=epochs)
     if not quiet:
         report_runs([finished], as_json=json)
 
@@ -90,8 +106,9 @@ def evaluate(run: RunPath, *, store: Store = None, json: Json = False) -> None:
 
     from gmn_pipeline.console.output import print_json, two_columns
     from gmn_train.runs.export import evaluate_run
+    from gmn_train.runs.naming import find_run
 
-    scores = evaluate_run(run, store)
+    scores = evaluate_run(find_run(run), store)
     if json:
         print_json(scores)
     else:
@@ -114,8 +131,9 @@ def predict(
     """Write predictions for every item of the run's store, or of new data. New data needs no labels."""
     from gmn_pipeline.console.output import print_json
     from gmn_train.runs.export import export_predictions
+    from gmn_train.runs.naming import find_run
 
-    written = export_predictions(run, store, out, embeddings=embeddings, pairs=pairs)
+    written = export_predictions(find_run(run), store, out, embeddings=embeddings, pairs=pairs)
     if json:
         print_json(written)
     else:
@@ -124,16 +142,42 @@ def predict(
 
 @app.command()
 def report(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="One run, or several to compare.")],
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN...", help="One run, or several to compare, by folder or name.")
+    ],
     *,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="File to write. Default: report.html in the run's folder.")
     ] = None,
+    csv: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the metrics of every epoch to this table instead.")
+    ] = None,
 ) -> None:
     """Write one self-contained HTML page about a run, or about several side by side."""
+    from gmn_train.runs.naming import find_several, runs_in
+
+    paths = [find_several(run) for run in runs]
+    if csv is not None:
+        from gmn_pipeline.disk.atomic_file import write_text
+        from gmn_train.runs.overview import metrics_csv
+
+        print(f"metrics written to {write_text(csv, metrics_csv([run for path in paths for run in runs_in(path)]))}")
+        return
     from gmn_train.report import write_report
 
-    print(f"report written to {write_report(runs, out)}")
+    print(f"report written to {write_report(paths, out)}")
+
+
+@app.command("runs")
+def list_runs(
+    folder: Annotated[Path, typer.Argument(metavar="[DIR]", help="Where to look.")] = Path("data/runs"),
+    *,
+    json: Json = False,
+) -> None:
+    """List the runs in a folder: name, store, model, metric, epochs and state."""
+    from gmn_train.runs.overview import print_runs
+
+    print_runs(folder, as_json=json)
 
 
 @app.command()

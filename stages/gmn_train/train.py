@@ -15,6 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from gmn_pipeline.console.compile_notice import tell_compilation
+from gmn_pipeline.console.interrupt import raise_if_interrupted
 from gmn_pipeline.console.machine import peak_memory
 from gmn_pipeline.counter_random import Purpose, key_path
 from gmn_pipeline.errors import NotFiniteError, TrainError
@@ -23,6 +25,7 @@ from gmn_train.data.labelled import LabelledData
 from gmn_train.data.read_ahead import Clock, ReadAhead
 from gmn_train.data.samplers import Loaded, Sampler, make_sampler
 from gmn_train.data.steps import Step
+from gmn_train.data.unread import unread_parts
 from gmn_train.learning.evaluation import evaluate_parts, is_better
 from gmn_train.learning.losses import class_weights, task_loss
 from gmn_train.learning.optimizer import learning_rate, make_optimizer
@@ -30,7 +33,9 @@ from gmn_train.machine.compute import Compute
 from gmn_train.model.frame import GraphModel, make_graph_model
 from gmn_train.runs.checkpoint import Checkpoints, Progress
 from gmn_train.runs.display import RunHeader, Watcher
+from gmn_train.runs.estimate import estimate_run
 from gmn_train.runs.folder import RunFolder
+from gmn_train.runs.termination import Termination, stopped
 from gmn_train.settings.run_settings import TrainConfig
 
 Place = tuple[int, Step]  # epoch, step
@@ -71,8 +76,37 @@ def train(config: TrainConfig, store: TokenStore, folder: RunFolder, watcher: Wa
     sampler = training.sampler
     with folder.writing():
         sampler.data.trained_on.save(folder.path)
-    watcher.start(_header(training, folder, progress))
+    watcher.start(describe_run(training, folder, progress.epoch))
+    with tell_compilation(watcher.say), Termination() as termination:
+        _estimate(training, progress, watcher)
+        _run_epochs(training, folder, checkpoints, progress, watcher, termination)
+    store.finish_check()
+    summary = _summarise(training, progress)
+    folder.write_summary(summary)
+    return summary
 
+
+def _estimate(training: Training, progress: Progress, watcher: Watcher) -> None:
+    """Tell the watcher what to expect, from earlier sittings or from a few timed steps."""
+    if watcher.wants_estimate:
+        clock = progress.clock
+        before = clock.trained + clock.evaluated + clock.waited
+        estimate = estimate_run(training, measured=before / progress.epoch if progress.epoch else None)
+        if estimate is not None:
+            watcher.estimated(estimate)
+
+
+def _run_epochs(
+    training: Training,
+    folder: RunFolder,
+    checkpoints: Checkpoints,
+    progress: Progress,
+    watcher: Watcher,
+    termination: Termination,
+) -> None:
+    """All steps that are still to do. Raises StoppedError, the run saved, where the process was told to end."""
+    config, sampler, clock = training.config, training.sampler, progress.clock
+    assert config.epochs is not None
     ahead = ReadAhead(
         _places(sampler, progress, config.epochs),
         lambda place: sampler.load(place[1], place[0]),
@@ -82,6 +116,7 @@ def train(config: TrainConfig, store: TokenStore, folder: RunFolder, watcher: Wa
     saved_at, steps_of = time.monotonic(), dict[int, int]()
     for (epoch, step), loaded in ahead:
         steps = steps_of.setdefault(epoch, len(sampler.training_steps(epoch)))
+        raise_if_interrupted()
         watcher.step(epoch, step.number, steps)
         rate = learning_rate(config, epoch + step.number / steps)
         with clock.training():
@@ -91,15 +126,20 @@ def train(config: TrainConfig, store: TokenStore, folder: RunFolder, watcher: Wa
         progress.step = step.number + 1
         stop = False
         if progress.step == steps:
+            watcher.step(epoch, steps, steps)
             stop = _end_epoch(training, folder, checkpoints, progress, rate, watcher)
-        if time.monotonic() - saved_at >= config.checkpoint_seconds or stop or progress.epoch == config.epochs:
+        end = termination.asked or stop or progress.epoch == config.epochs
+        if end or time.monotonic() - saved_at >= config.checkpoint_seconds:
             checkpoints.save(training.model, training.optimizer, progress)
             saved_at = time.monotonic()
         if stop:
+            watcher.say(
+                f"stopped early after epoch {progress.epoch}: none of the last {config.patience} epochs was better "
+                f"than epoch {progress.best_epoch + 1}"
+            )
             break
-    summary = _summarise(training, progress)
-    folder.write_summary(summary)
-    return summary
+        if termination.asked and progress.epoch < config.epochs:
+            raise stopped(folder.path, progress.epoch, progress.step)
 
 
 def _places(sampler: Sampler, progress: Progress, epochs: int) -> Iterator[Place]:
@@ -176,11 +216,13 @@ def make_model(config: TrainConfig, data: LabelledData, compute: Compute) -> Gra
     return make_graph_model(config.model, data.source.facts).to(compute.device)
 
 
-def _header(training: Training, folder: RunFolder, progress: Progress) -> RunHeader:
-    data = training.sampler.data
+def describe_run(training: Training, folder: RunFolder, first_epoch: int = 0) -> RunHeader:
+    """What is known of a run before its first step."""
+    data, config = training.sampler.data, training.config
     return RunHeader(
-        folder.path, training.config, data.task, len(data.items["train"]),
-        sum(p.numel() for p in training.model.parameters()), str(training.compute.device), progress.epoch,
+        folder.path, config, data.task, len(data.items["train"]),
+        sum(p.numel() for p in training.model.parameters()), str(training.compute.device), first_epoch,
+        tuple(unread_parts(data.store.manifest, config.model)),
     )  # fmt: skip
 
 

@@ -12,36 +12,30 @@ import torch
 from gmn_pipeline import TokenSettings
 from gmn_pipeline.console.machine import peak_memory
 from gmn_pipeline.store.blocks import default_block_size
-from gmn_train.data.session import Session
-from gmn_train.data.steps import Step
+from gmn_train.data.steps import WHOLE_GRAPH
 from gmn_train.learning.losses import task_loss
-from gmn_train.learning.optimizer import make_optimizer
 from gmn_train.settings.model_settings import ModelConfig
-from gmn_train.settings.train_config import TrainConfig
-from gmn_train.train import make_model
 from tests.benchmarks.arxiv import arxiv_graph
 from tests.benchmarks.bench_bimamba import profile_parts, shares_text
 from tests.benchmarks.timing import Row
 from tests.stores import write_store
+from tests.train.small_runs import prepare, settings_for
 
 SETTINGS = TokenSettings(8, 4, 2)
-MODEL = ModelConfig.preset(
-    "default", width=64, node_layers=4, token_blocks="input", token_layers=2, encoder="mean", feature_mask=0.0
-)
+MODEL = ModelConfig(width=64, node_layers=4, token_blocks="input", token_layers=2, encoder="mean", feature_mask=0.0)
 _found: dict[str, object] = {}
 
 
 def measure_here(path: Path) -> dict[str, object]:
     """A first epoch plain, for its seconds and the peak; a second under the profiler, for the parts."""
-    session = Session(TrainConfig(store=path, model=MODEL, memory_budget=1.0))
-    model = make_model(session, torch.device("cpu")).train()
-    optimizer = make_optimizer(model, session.config)
-    items = torch.from_numpy(session.items["train"])
+    training = prepare(settings_for(path, model=MODEL, memory_budget=1.0))
+    sampler, model, optimizer = training.sampler, training.model.train(), training.optimizer
+    items = torch.from_numpy(sampler.data.items["train"])
 
     def epoch() -> None:
-        loaded = session.load(Step(0, None), 0)
+        loaded = sampler.load(WHOLE_GRAPH, 0)
         assert loaded.y is not None
-        loss = task_loss(session.task, model(loaded.inputs).logits[items], loaded.y[items], None)
+        loss = task_loss(sampler.data.task, model(loaded.inputs).logits[items], loaded.y[items], None)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

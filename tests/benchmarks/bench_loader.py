@@ -8,24 +8,20 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-import torch
-
 from gmn_pipeline import Graph, TokenSettings
 from gmn_prep.datasets import DatasetOptions, load_dataset
-from gmn_train import train as training
-from gmn_train.data.session import Loaded, Session
+from gmn_train.data.samplers import Loaded
 from gmn_train.data.token_chunks import LazyChunks
-from gmn_train.learning.optimizer import make_optimizer
-from gmn_train.runs.display import Display
-from gmn_train.runs.folder import RunFolder
 from gmn_train.settings.model_settings import ModelConfig
-from gmn_train.settings.train_config import TrainConfig
+from gmn_train.settings.run_settings import TrainConfig
+from gmn_train.train import train_step
 from tests.benchmarks.timing import Row, side_by_side
 from tests.stores import write_store
+from tests.train.small_runs import prepare, settings_for, train_in
 
 TOKENS = TokenSettings(4, 4, 2)
 NODES, GRAPHS = 20_000, 1500
-MODEL = ModelConfig.preset("default", width=32, node_layers=2, token_blocks="input", encoder="mean")
+MODEL = ModelConfig(width=32, node_layers=2, token_blocks="input", encoder="mean")
 SMALL_BUDGET = 0.05
 """GB: so little that `full` keeps no tokens and reads them by chunks, as it does with a store beyond memory."""
 EPOCHS = 10
@@ -37,11 +33,10 @@ def make_configs(folder: Path) -> dict[str, TrainConfig]:
     rings: Graph = load_dataset("skip-ring", DatasetOptions(graphs=GRAPHS)).graph
     one = write_store(folder / "grid.zarr", grid, TOKENS, block_size=2048).path
     many = write_store(folder / "rings.zarr", rings, TOKENS, block_size=2048).path
-    base = TrainConfig(store=one, model=MODEL, epochs=EPOCHS)
     return {
-        "full, by chunks": replace(base, mode="full", memory_budget=SMALL_BUDGET),
-        "batch": replace(base, mode="batch"),
-        "graphs": replace(base, store=many),
+        "full, by chunks": settings_for(one, model=MODEL, epochs=EPOCHS, memory_budget=SMALL_BUDGET),
+        "batch": settings_for(one, model=MODEL, epochs=EPOCHS, mode="batch"),
+        "graphs": settings_for(many, model=MODEL, epochs=EPOCHS),
     }
 
 
@@ -49,31 +44,29 @@ def loading_rows(configs: dict[str, TrainConfig]) -> list[Row]:
     """Seconds to make all batches of an epoch ready for the model, on one thread."""
     found = []
     for mode in ("batch", "graphs"):
-        session = Session(configs[mode])
-        steps = session.training_steps(0)
-        session.load(steps[0], 0)  # compiles
+        sampler = prepare(configs[mode]).sampler
+        steps = sampler.training_steps(0)
+        sampler.load(steps[0], 0)  # compiles
         begun = time.perf_counter()
         for step in steps:
-            session.load(step, 0)
+            sampler.load(step, 0)
         seconds = (time.perf_counter() - begun) / len(steps)
         work = f"load a batch, mode {mode}: {1 / seconds:,.0f} batches/s"
-        found.append(Row(work, "Session.load", "", seconds, float("nan")))
+        found.append(Row(work, "Sampler.load", "", seconds, float("nan")))
     return found
 
 
 def chunk_row(config: TrainConfig) -> Row:
     """A training step of `full` by chunks, with and without reading ahead."""
-    session = Session(config)
-    model = training.make_model(session, torch.device("cpu"))
-    optimizer = make_optimizer(model, config)
-    loaded = session.load(session.training_steps(0)[0], 0)
+    training = prepare(config)
+    loaded = training.sampler.load(training.sampler.training_steps(0)[0], 0)
     chunks = loaded.inputs.tokens
     assert isinstance(chunks, LazyChunks)
 
     def step(*, ahead: bool) -> None:
-        tokens = LazyChunks(chunks.sizes, chunks._load, ahead=ahead)
+        tokens = LazyChunks(chunks.sizes, chunks.load, ahead=ahead)
         again = Loaded(replace(loaded.inputs, tokens=tokens), loaded.items, loaded.y)
-        training._train_step(model, optimizer, session, again, None, torch.device("cpu"), (0, 0))
+        train_step(training, again, 1e-3, (0, 0))
 
     best = side_by_side(lambda: step(ahead=True), lambda: step(ahead=False))
     work = f"step of {NODES:,} nodes in {len(chunks)} chunks, read while it runs"
@@ -90,9 +83,7 @@ def rows() -> list[Row]:
         configs = make_configs(folder)
         found = [*loading_rows(configs), chunk_row(configs["full, by chunks"])]
         for mode, config in configs.items():
-            run = RunFolder(folder / mode)
-            run.create(config)
-            summary = training.train(config, run, Display("nothing"))
+            summary = train_in(config, folder / mode)
             _lines.append(
                 f"mode {mode}: {summary['seconds_per_epoch']:.2f} s per epoch over {EPOCHS} epochs, "
                 f"{summary['waiting_share']:.2%} more spent waiting for data (target: under 2%)"

@@ -21,10 +21,11 @@ from gmn_pipeline import TokenSettings, TokenStore
 from gmn_pipeline.console.machine import peak_memory
 from gmn_prep.datasets.entry import DatasetOptions
 from gmn_prep.datasets.generated.minesweeper_grid import load_minesweeper_grid
+from gmn_train.data.inputs.record import Neighbourhood
 from gmn_train.data.token_chunks import TokenChunk
 from gmn_train.model import GMN, InputSource, ModelConfig, whole_inputs
 from gmn_train.model.encoders.pooling import pool_tokens
-from gmn_train.model.layers.branches import GcnBranch, Neighbourhood
+from gmn_train.model.layers.branches import GcnBranch
 from tests.benchmarks.timing import Row, best_seconds, side_by_side
 from tests.train.model_stores import model_store
 
@@ -46,7 +47,7 @@ def grid_store(nodes: int, folder: str) -> TokenStore:
 
 def gmn_epoch(store: TokenStore, tokens: str) -> Callable[[], object]:
     """A training step on the whole graph, reading and drawing its tokens included."""
-    config = ModelConfig.preset("default", width=WIDTH, node_layers=LAYERS, **MODELS[tokens])
+    config = ModelConfig(width=WIDTH, node_layers=LAYERS, **MODELS[tokens])  # type: ignore[arg-type]
     source = InputSource(store.view(), config)
     model = GMN(config, source.facts)
     optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3)

@@ -58,7 +58,7 @@ def write_people(folder: str, edges: list[list[str]], nodes: list[dict[str, obje
     write_table(f"{folder}/nodes.csv", columns, [[node[name] for name in columns] for node in nodes])
 
 
-def test_round_trip_by_id(here: Path) -> None:
+def test_round_trip_by_id() -> None:
     """Train on A, predict on B: rows and columns shuffled, no labels. Joined by id, predictions are the same."""
     edges, nodes = people()
     write_people("a", edges, nodes, ["id", "label", "years", "salary", "city"])

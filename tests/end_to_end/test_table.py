@@ -10,10 +10,10 @@ import time
 from pathlib import Path
 
 import pytest
+from gmn_train.settings.models import MODELS
 
 from gmn_pipeline import TokenSettings
 from gmn_pipeline.errors import ConfigError
-from gmn_train.settings.models import MODELS
 from gmn_train.tables.making import make_tables, write_results
 from gmn_train.tables.running import collect, plan_jobs
 from gmn_train.tables.spec import read_spec

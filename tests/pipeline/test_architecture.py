@@ -10,6 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SOURCES = {
+    "gmn": ROOT / "gmn",
     "gmn_pipeline": ROOT / "gmn_pipeline",
     "gmn_prep": ROOT / "stages" / "gmn_prep",
     "gmn_train": ROOT / "stages" / "gmn_train",
@@ -40,13 +41,21 @@ def imports(file: Path) -> Iterator[tuple[str, bool]]:
 @pytest.mark.parametrize("package", SOURCES)
 def test_packages_import_only_what_they_may(package: str) -> None:
     forbidden = {
-        "gmn_pipeline": {"gmn_prep", "gmn_train"},
-        "gmn_prep": {"gmn_train"},
-        "gmn_train": {"gmn_prep"},
+        "gmn": set(),
+        "gmn_pipeline": {"gmn", "gmn_prep", "gmn_train"},
+        "gmn_prep": {"gmn", "gmn_train"},
+        "gmn_train": {"gmn", "gmn_prep"},
     }[package]
     for file in SOURCES[package].rglob("*.py"):
         for name, _ in imports(file):
             assert name not in forbidden, f"{file.relative_to(ROOT)} imports {name}"
+
+
+def test_no_file_joins_the_two_stages_by_anything_but_a_store() -> None:
+    """`gmn` serves both stages from Python; each of its files knows one of them at most."""
+    for file in SOURCES["gmn"].rglob("*.py"):
+        stages = {name for name, _ in imports(file)} & {"gmn_prep", "gmn_train"}
+        assert len(stages) <= 1, f"{file.relative_to(ROOT)} imports {stages}"
 
 
 def test_torch_stays_where_it_belongs() -> None:

@@ -51,6 +51,8 @@ class DieAt(Watcher):
         self.left = steps
 
     def step(self, epoch: int, step: int, steps: int) -> None:  # noqa: ARG002
+        if step == steps:  # an evaluation
+            return
         if self.left == 0:
             raise KeyboardInterrupt
         self.left -= 1

@@ -10,6 +10,7 @@ from gmn_pipeline.errors import ModelError
 from gmn_train.model.layers.bimamba import BiMamba
 from gmn_train.model.scan import gated_scans
 from tests.reference.bimamba import bimamba
+from tests.train.bimamba_inputs import gradients, make_layer, make_rows
 
 OPTIONS = [
     {},
@@ -21,27 +22,8 @@ OPTIONS = [
 LENGTHS = [4, 1, 40, 2]
 
 
-def make_layer(width=12, dtype=torch.float64, seed=0, **options):
-    torch.manual_seed(seed)
-    layer = BiMamba(width, **options).to(dtype)
-    with torch.no_grad():  # away from the initial values, so that every parameter matters
-        for p in layer.parameters():
-            p.add_(0.1 * torch.randn_like(p))
-    return layer
-
-
-def make_rows(total, width=12, dtype=torch.float64, seed=1):
-    rng = torch.Generator().manual_seed(seed)
-    return torch.randn(total, width, dtype=torch.float64, generator=rng).to(dtype).requires_grad_()
-
-
 def pointers(lengths):
     return torch.tensor([0, *lengths]).cumsum(0)
-
-
-def gradients(y, layer, x):
-    weights = torch.randn(y.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(2)).to(y.dtype)
-    return torch.autograd.grad(y, [x, *layer.parameters()], weights, allow_unused=True, materialize_grads=True)
 
 
 @pytest.mark.parametrize("options", OPTIONS)

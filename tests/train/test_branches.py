@@ -1,14 +1,16 @@
-"""The MPNN branches' kernels give what PyG's layers give, with their weights; edges in any order, loops and lone rows too."""
+"""The MPNN branches' kernels give what PyG's layers give with their weights; loops and lone rows too."""
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gmn_train.data.inputs.record import Neighbourhood
 from gmn_train.model.encoders.gatedgcn import gated_messages
 from gmn_train.model.encoders.gine import gine_messages
-from gmn_train.model.layers.branches import Neighbourhood, make_branch
+from gmn_train.model.layers.branches import make_branch
 from gmn_train.model.layers.edge_states import EdgeStates
+from gmn_train.settings.model_settings import ModelConfig
 from tests.train.scan_inputs import TOLERANCE, assert_close, with_gradients
 
 PEERS = {"gatedgcn": gated_messages, "gine": gine_messages}
@@ -26,7 +28,7 @@ PEERS = {"gatedgcn": gated_messages, "gine": gine_messages}
 def test_equals_pyg(name, rows, edges, width, kinds, seed):
     rng = torch.Generator().manual_seed(seed)
     torch.manual_seed(seed)
-    branch = make_branch(name, width, kinds is not None).double()
+    branch = make_branch(ModelConfig(mpnn=name, width=width), kinds is not None).double()
     x = torch.randn(rows, width, dtype=torch.float64, generator=rng, requires_grad=True)
     near = Neighbourhood(torch.randint(rows, (2, edges), generator=rng), rows, False)
     states, given_rows = None, None

@@ -88,11 +88,17 @@ def test_a_store_replaced_under_a_run_is_told(capsys) -> None:
         assert "a.zarr is another store now" in call(capsys, *command, code=2)
 
 
-def test_another_number_of_threads_is_told(capsys) -> None:
-    run(capsys, "--store", "a.zarr", "--run-dir", "r", "--threads", "1")
-    Path("r/summary.json").unlink()
-    assert "started with 1 threads" in call(capsys, "resume", "r", "--threads", "2")
-    assert summary("r")["threads"] == 2
+def test_a_changed_byte_ends_the_run(capsys, here: Path) -> None:
+    """Found beside training, before a summary is written; not looked for with --check none."""
+    chunk = here / "a.zarr" / "tokens" / "b00000" / "walks" / "c" / "0" / "0"
+    content = bytearray(chunk.read_bytes())
+    content[0] ^= 1
+    chunk.write_bytes(content)
+    tokens = ("--store", "a.zarr", "--model", "gmn-input-tokens")  # blocks that are not read are not checked
+    for check in ("sampled", "full"):
+        assert "was changed" in run(capsys, *tokens, "--run-dir", check, "--check", check, code=2)
+        assert not (here / check / "summary.json").exists()
+    run(capsys, *tokens, "--run-dir", "none", "--check", "none")
 
 
 def test_a_store_is_no_place_for_a_run(capsys) -> None:

@@ -7,13 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
+from gmn_train.model.layers import bimamba
 from gmn_train.model.layers.bimamba import BiMamba
 from gmn_train.model.tiles import layer as tile_layer
 from gmn_train.model.tiles.products import multiply
 from gmn_train.model.tiles.vector_math import exp2, sigmoid, softplus
 from gmn_train.model.tiles.vectors import LANES, load, load_quad, store, store_totals, total
+from tests.train.bimamba_inputs import gradients, make_layer, make_rows
 from tests.train.scan_inputs import TOLERANCE, pointers
-from tests.train.test_bimamba import gradients, make_layer, make_rows
 
 
 @pytest.fixture
@@ -72,6 +73,35 @@ def test_bits_depend_on_neither_threads_nor_tiles(lengths, only_last, threads, m
         threads(count)
         monkeypatch.setattr(tile_layer, "TILE_ROWS", rows)
         y = layer(x, pointers(lengths), only_last=only_last)
+        found.append([y, *gradients(y, layer, x)])
+    for other in found[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(found[0], other, strict=True))
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    lengths=st.lists(st.sampled_from([0, 1, 2, 31, 95, 96, 97, 98, 200, 300]), min_size=1, max_size=3),
+    width=st.sampled_from([2, 12, 16, 80]),
+    conv_width=st.integers(1, 5),
+    bidirectional=st.booleans(),
+)
+def test_long_sequences_equal_separate_steps(lengths, width, conv_width, bidirectional):
+    if sum(lengths) == 0:
+        return
+    before, bimamba.LONGEST = bimamba.LONGEST, 0
+    try:
+        layer = make_layer(width, states=5, expand=1, conv_width=conv_width, bidirectional=bidirectional)
+        compare(layer, make_rows(sum(lengths), width), pointers(lengths), False, TOLERANCE[torch.float64])
+    finally:
+        bimamba.LONGEST = before
+
+
+def test_bits_of_a_long_sequence_do_not_depend_on_threads(threads):
+    layer, x = make_layer(32, torch.float32, expand=1), make_rows(3000, 32, torch.float32)
+    found = []
+    for count in (1, 2, 3):
+        threads(count)
+        y = layer(x, pointers([1, 2900, 99]))
         found.append([y, *gradients(y, layer, x)])
     for other in found[1:]:
         assert all(torch.equal(a, b) for a, b in zip(found[0], other, strict=True))

@@ -17,8 +17,8 @@ from gmn_train.data.read_ahead import Clock
 from gmn_train.data.steps import ALONE, WHOLE_GRAPH, Step, World, in_steps, plan_epoch
 from gmn_train.settings.run_settings import TrainConfig
 
-FLOATS_PER_CHANNEL = 40
-"""Activations that a token's scan keeps for the backward pass, per channel and layer; measured at width 64."""
+FLOATS_PER_CHANNEL = 4
+"""Numbers that a token block keeps per token, channel and layer: a layer on tiles saves its input only."""
 NO_PAIRS = np.zeros((0, 2), np.int64)
 
 

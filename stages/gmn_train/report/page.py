@@ -8,6 +8,7 @@ from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
 import gmn_pipeline
+from gmn_pipeline.console.output import size_text
 from gmn_pipeline.metrics import metric_title
 from gmn_train.report.comparison import Group, differing_settings, group_runs, setting_text
 from gmn_train.report.facts import RunFacts, curve
@@ -32,7 +33,11 @@ def make_page(runs: Sequence[RunFacts]) -> str:
         "version": gmn_pipeline.__version__,
     }
     environment = Environment(loader=PackageLoader("gmn_train", ""), autoescape=True, trim_blocks=True)
-    environment.filters |= {"number": number_text, "size": size_text, "count": count_text}
+    environment.filters |= {
+        "number": number_text,
+        "size": lambda count: "–" if count is None else size_text(count),
+        "count": count_text,
+    }
     return environment.get_template("report/page.html.jinja").render(context)
 
 
@@ -122,10 +127,3 @@ def number_text(value: float | None, digits: int = 4) -> str:
 
 def count_text(value: int | None) -> str:
     return "–" if value is None else f"{value:,}"
-
-
-def size_text(count: int | None) -> str:
-    """Bytes as a person reads them."""
-    if count is None:
-        return "–"
-    return f"{count / 1e9:.2f} GB" if count >= 1e9 else f"{count / 1e6:,.0f} MB"

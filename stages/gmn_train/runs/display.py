@@ -4,10 +4,15 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from gmn_pipeline.console.streams import tell
 from gmn_pipeline.task import Task
+from gmn_train.runs.pace import Pace, duration_text
 from gmn_train.settings.run_settings import TrainConfig
+
+if TYPE_CHECKING:
+    from gmn_train.runs.estimate import Estimate
 
 
 @dataclass(frozen=True)
@@ -22,16 +27,41 @@ class RunHeader:
     device: str
     first_epoch: int
     """0, or where a resumed run goes on."""
+    unread: tuple[str, ...] = ()
+    """What the store holds and this model does not read."""
+
+    @property
+    def lines(self) -> list[str]:
+        """What a person is told."""
+        config, task = self.config, self.task
+        lines = [
+            f"{config.store.name}: {task.level} {task.kind}, {self.training_items:,} training items, mode "
+            f"{config.mode}, m={config.m} M={config.M} s={config.s}",
+            f"{self.path}: model {config.model.name}, recipe {config.recipe}, {self.parameters:,} parameters, "
+            f"{self.device}",
+        ]
+        if self.unread:
+            lines.append(f"stored, and not read by this model: {', '.join(self.unread)}")
+        return lines
 
 
 class Watcher:
-    """Hears what happens in a run. By default it does nothing. An exception it raises ends the run."""
+    """Hears what happens in a run. By default it does nothing. An exception it raises ends the run.
+
+    A subclass sends what it likes elsewhere: three lines make a logger for W&B, MLflow or a database.
+    """
+
+    wants_estimate = False
+    """Whether the run shall time a few steps first, and call `estimated`."""
 
     def start(self, header: RunHeader) -> None:
         """Called once, before the first step."""
 
+    def estimated(self, estimate: "Estimate") -> None:
+        """Called after `start`, where it was wanted and could be made."""
+
     def step(self, epoch: int, step: int, steps: int) -> None:
-        """Called before each training step; `step` counts from 0 to `steps`."""
+        """Called before each training step, which counts from 0, and with `steps` before the epoch's evaluation."""
 
     def epoch(self, row: dict[str, Any], best: float, best_epoch: int) -> None:
         """Called after each epoch with its line of metrics.jsonl, and the best validation so far."""
@@ -44,56 +74,77 @@ class Watcher:
 
 
 Show = Literal["live", "lines", "nothing"]
-LOG_LINES = 10
-"""Lines per run in a log."""
+LOG_SECONDS = 30.0
+"""Between two lines in a log."""
 
 
 class Display(Watcher):
-    """Follows one run. Everything goes to stderr."""
+    """Follows one run: a bar on a terminal; in a log, a line for the first epoch, the last, and each half minute."""
 
-    def __init__(self, show: Show) -> None:
+    def __init__(self, show: Show, *, log_seconds: float = LOG_SECONDS) -> None:
         self.show = show
+        self.wants_estimate = show != "nothing"
+        self._log_seconds, self._said_at = log_seconds, time.monotonic()
         self._bars: Any = None
         self._task: Any = None
-        self._epochs, self._items, self._begun, self._first = 0, 0, 0.0, 0
+        self._pace = Pace(0)
+        self._text = ""
 
     @classmethod
     def for_person(cls, *, silent: bool) -> "Display":
         return cls("nothing" if silent else "live" if sys.stderr.isatty() else "lines")
 
     def start(self, header: RunHeader) -> None:
-        config, task = header.config, header.task
-        assert config.epochs is not None
-        self._epochs, self._items, self._first = config.epochs, header.training_items, header.first_epoch
-        self._begun = time.monotonic()
-        self.say(
-            f"{config.store.name}: {task.level} {task.kind}, {self._items:,} training items, mode {config.mode}, "
-            f"m={config.m} M={config.M} s={config.s}"
-        )
-        self.say(
-            f"{header.path}: model {config.model.name}, recipe {config.recipe}, {header.parameters:,} parameters, "
-            f"{header.device}"
-        )
+        epochs = header.config.epochs
+        assert epochs is not None
+        self._pace, self._text = Pace(epochs, header.first_epoch), ""
+        for line in header.lines:
+            self.say(line)
         if self.show == "live":
-            self._bars, self._task = _make_bar(self._epochs)
-            self._bars.update(self._task, completed=header.first_epoch)
+            self._bars, self._task = _make_bar(self._pace)
+            self._move(header.first_epoch, "starting")
             self._bars.start()
 
-    def epoch(self, row: dict[str, Any], best: float, best_epoch: int) -> None:
-        done = row["epoch"] + 1
-        rate = self._items * (done - self._first) / max(time.monotonic() - self._begun, 1e-9)
-        val = f"{row['val']:.4f}" if "val" in row else "-"
-        text = f"loss {row['loss']:.4f}  val {val}  best {best:.4f} ({best_epoch + 1})  {rate:,.0f} items/s"
+    def estimated(self, estimate: "Estimate") -> None:
+        self._pace.expect(estimate.seconds_per_epoch)
+        left = duration_text(self._pace.left() or 0.0)
+        each = estimate.seconds_per_epoch
+        epoch = f"{each:.2g} s" if each < 10 else duration_text(each)
+        self.say(f"estimate: about {left} for {self._pace.epochs - self._pace.done} epochs of {epoch}")
+
+    def step(self, epoch: int, step: int, steps: int) -> None:
+        self._pace.step(step, steps)
+        place = "evaluating" if step == steps else f"step {step + 1}/{steps}" if steps > 1 else ""
         if self._bars is not None:
-            self._bars.update(self._task, completed=done, text=text)
-        elif self.show == "lines" and (done % max(1, self._epochs // LOG_LINES) == 0 or done == self._epochs):
-            self.say(f"epoch {done}/{self._epochs}  {text}")
+            self._move(epoch + step / max(steps, 1) * 0.999, place)
+        elif self._is_time():
+            self.say(f"epoch {epoch + 1}/{self._pace.epochs}, {place or 'under way'}{self._remaining()}")
+
+    def epoch(self, row: dict[str, Any], best: float, best_epoch: int) -> None:
+        self._pace.epoch()
+        done, val = row["epoch"] + 1, f"{row['val']:.4f}" if "val" in row else "-"
+        self._text = f"loss {row['loss']:.4f}  val {val}  best {best:.4f} ({best_epoch + 1})"
+        if self._bars is not None:
+            self._move(done, "")
+        elif done in (1, self._pace.epochs) or self._is_time():
+            self.say(f"epoch {done}/{self._pace.epochs}  {self._text}{self._remaining()}")
+
+    def _move(self, completed: float, place: str) -> None:
+        self._bars.update(self._task, completed=completed, text=self._text, place=place)
+
+    def _is_time(self) -> bool:
+        return time.monotonic() - self._said_at >= self._log_seconds
+
+    def _remaining(self) -> str:
+        left = self._pace.left()
+        return f"  {duration_text(left)} left" if left else ""
 
     def say(self, message: str) -> None:
         if self._bars is not None:
             self._bars.console.print(message, markup=False, highlight=False)
         elif self.show != "nothing":
-            print(message, file=sys.stderr)
+            tell(message)
+        self._said_at = time.monotonic()
 
     def stop(self) -> None:
         if self._bars is not None:
@@ -107,16 +158,29 @@ class Display(Watcher):
         self.stop()
 
 
-def _make_bar(epochs: int) -> tuple[Any, Any]:
+def _make_bar(pace: Pace) -> tuple[Any, Any]:
     from rich import progress
     from rich.console import Console
+    from rich.text import Text
+
+    class Left(progress.ProgressColumn):  # rich's own column gives up where an epoch takes more than 30 s
+        max_refresh = 0.5
+
+        def render(self, task: progress.Task) -> Text:  # noqa: ARG002
+            left = pace.left()
+            return Text("" if left is None else f"{duration_text(left)} left", style="progress.remaining")
+
+    class Epochs(progress.ProgressColumn):
+        def render(self, task: progress.Task) -> Text:
+            return Text(f"{min(int(task.completed) + 1, pace.epochs)}/{pace.epochs}")
 
     bars = progress.Progress(
-        progress.TextColumn("{task.completed}/{task.total}"),
-        progress.BarColumn(bar_width=12),
-        progress.TextColumn("{task.fields[text]}"),
-        progress.TimeRemainingColumn(compact=True),
+        Epochs(),
+        progress.BarColumn(bar_width=8),
+        progress.TextColumn("{task.fields[place]}", markup=False),
+        progress.TextColumn("{task.fields[text]}", markup=False),
+        Left(),
         console=Console(stderr=True),
         refresh_per_second=4,
     )
-    return bars, bars.add_task("epochs", total=epochs, text="")
+    return bars, bars.add_task("epochs", total=pace.epochs, text="", place="")

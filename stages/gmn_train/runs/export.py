@@ -16,6 +16,7 @@ from gmn_train.machine.compute import Compute, use_threads
 from gmn_train.model.frame import GraphModel
 from gmn_train.runs.checkpoint import Checkpoints
 from gmn_train.runs.folder import RunFolder
+from gmn_train.runs.prediction_table import PredictionTable, check_ending, read_pairs
 from gmn_train.runs.start import open_store
 from gmn_train.settings.run_settings import TrainConfig
 from gmn_train.train import make_model
@@ -65,14 +66,10 @@ def evaluate_run(run: Path, store: Path | None) -> dict[str, Any]:
     return {"run": str(run), "metric": best.sampler.data.task.metric, "split": best.config.split, **metrics}
 
 
-def export_predictions(
-    run: Path, store: Path | None, out: Path, *, embeddings: bool = False, pairs: Path | None = None
-) -> dict[str, Any]:
-    """Write a run's predictions for every item of a store, or for the pairs in a file, to .npz, .parquet or .csv."""
-    from gmn_train.runs.prediction_table import ENDINGS, PredictionTable, read_pairs
-
-    if out.suffix not in ENDINGS:
-        raise TrainError(f"--out is {out}; its ending must be one of {', '.join(ENDINGS)}")
+def predict_run(
+    run: Path, store: Path | None, *, embeddings: bool = False, pairs: Path | None = None
+) -> PredictionTable:
+    """A run's predictions for every item of a store, or for the pairs in a file."""
     named = None
     if pairs is not None:
         config = RunFolder(run).config()
@@ -84,6 +81,14 @@ def export_predictions(
     if embeddings and task.level == "link":
         raise TrainError("embeddings belong to nodes, and a link task predicts pairs; leave out --embeddings")
     items, scores, hidden = predict_items(best.sampler, best.model, best.compute, steps, embeddings=embeddings)
-    table = PredictionTable.of(best.sampler.data, best.config.split, items, scores, hidden)
+    return PredictionTable.of(best.sampler.data, best.config.split, items, scores, hidden)
+
+
+def export_predictions(
+    run: Path, store: Path | None, out: Path, *, embeddings: bool = False, pairs: Path | None = None
+) -> dict[str, Any]:
+    """Write a run's predictions to .npz, .parquet or .csv."""
+    check_ending(out)
+    table = predict_run(run, store, embeddings=embeddings, pairs=pairs)
     table.write(out)
-    return {"file": str(out), "items": len(items), "columns": table.column_names()}
+    return {"file": str(out), "items": len(table), "columns": table.column_names()}

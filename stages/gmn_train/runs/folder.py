@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from gmn_pipeline.disk.lock import release_lock, take_lock
 from gmn_pipeline.errors import ConfigError, TrainError
 from gmn_pipeline.store.manifest import digest_of
 from gmn_train.runs.events import FILE, encode_events, has_tensorboard
+from gmn_train.runs.naming import RUNS
+from gmn_train.runs.store_place import locate_store
 from gmn_train.settings.run_settings import TrainConfig
 
 
@@ -61,6 +64,14 @@ class RunFolder:
                 file.unlink(missing_ok=True)
             write_bytes(self.path / "config.toml", tomli_w.dumps(as_table(config)).encode())
 
+    def extend(self, config: TrainConfig) -> None:
+        """Plan a run of more epochs; what is done stays. In this order a kill in between leaves the run as it was."""
+        import tomli_w
+
+        with self.writing():
+            (self.path / "summary.json").unlink(missing_ok=True)
+            write_bytes(self.path / "config.toml", tomli_w.dumps(as_table(config)).encode())
+
     def config(self) -> TrainConfig:
         """The settings the run was made with."""
         file = self.path / "config.toml"
@@ -72,7 +83,8 @@ class RunFolder:
             raise TrainError(f"{file} is not a run's settings: {error}") from None
         if config.automatic:
             raise TrainError(f"{file} lacks the store's fingerprint; start the run again with gmn-train run --force")
-        return config
+        store = locate_store(config.store, config.fingerprint, self.path)
+        return config if store == config.store else replace(config, store=store)
 
     def append_metrics(self, row: Mapping[str, Any]) -> None:
         with self.writing():
@@ -152,6 +164,12 @@ class RunFolder:
 
 
 def default_run_dir(config: TrainConfig) -> Path:
-    """data/runs/STORE-DIGEST/seedS-splitP: the same settings on the same store have the same folder."""
+    """data/runs/STORE-MODEL-DIGEST/seedS-splitP: the same settings on the same store have the same folder.
+
+    A run that an earlier version made, without the model in the name, is found in its place.
+    """
     digest = digest_of(identity(config, without=("seed", "split")))[:8]
-    return Path("data") / "runs" / f"{config.store.stem}-{digest}" / f"seed{config.seed}-split{config.split}"
+    last = f"seed{config.seed}-split{config.split}"
+    before = RUNS / f"{config.store.stem}-{digest}"
+    named = RUNS / f"{config.store.stem}-{config.model.name}-{digest}"
+    return (before if before.is_dir() else named) / last

@@ -5,8 +5,9 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from gmn_pipeline.console.output import print_json, two_columns
-from gmn_train.runs.start import Finished, average_runs
+from gmn_pipeline.console.output import print_json, size_text, two_columns
+from gmn_train.runs.pace import duration_text
+from gmn_train.runs.start import Finished, Planned, average_runs
 
 
 def report_runs(runs: list[Finished], *, as_json: bool) -> None:
@@ -15,7 +16,7 @@ def report_runs(runs: list[Finished], *, as_json: bool) -> None:
         facts: list[dict[str, Any]] = [{"run": str(run.path), "found": run.existed, **run.summary} for run in runs]
         print_json(facts[0] if len(facts) == 1 else {"runs": facts, "test": average_runs(runs)})
         return
-    console = Console()
+    console = Console(markup=False)  # a path may hold [square brackets]
     if len(runs) == 1:
         _report_one(runs[0], console)
         return
@@ -53,3 +54,32 @@ def _report_one(run: Finished, console: Console) -> None:
         ("next", f"gmn-train report {run.path}"),
     ]
     console.print(two_columns("", rows))
+
+
+def report_plan(plan: Planned, count: int, *, as_json: bool) -> None:
+    """What `gmn-train run --dry-run` prints. count: runs of the command."""
+    header, estimate = plan.header, plan.estimate
+    config = header.config
+    if as_json:
+        facts: dict[str, Any] = {
+            "run": str(header.path), "store": str(config.store), "model": config.model.name, "recipe": config.recipe,
+            "mode": config.mode, "device": header.device, "epochs": config.epochs, "parameters": header.parameters,
+            "training_items": header.training_items, "not_read": list(header.unread), "runs": count,
+            "estimate": None if estimate is None else vars(estimate),
+        }  # fmt: skip
+        print_json(facts)
+        return
+    console = Console(markup=False, highlight=False)
+    for line in header.lines:
+        console.print(line)
+    if estimate is None:
+        console.print("estimate: none, because the first step fails; start the run to see why")
+        return
+    each = estimate.seconds_per_epoch
+    runs = "" if count == 1 else f" per run, {duration_text(estimate.seconds * count)} for all {count}"
+    rows = [
+        ("memory", f"about {size_text(estimate.memory_bytes)}"),
+        ("time", f"about {duration_text(estimate.seconds)}: {config.epochs} epochs of {each:.2g} s{runs}"),
+        ("run", f"{header.path} (not written: dry run)"),
+    ]
+    console.print(two_columns("estimate", rows))

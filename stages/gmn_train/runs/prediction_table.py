@@ -1,6 +1,7 @@
 """Predictions in the user's words: their ids, class names, probabilities, labels and splits."""
 
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from gmn_pipeline.disk.atomic_file import write_output
-from gmn_pipeline.errors import DatasetError
+from gmn_pipeline.errors import DatasetError, TrainError
 from gmn_pipeline.graph import TEST, TRAIN, VAL, Graph
 from gmn_pipeline.graph.texts import Texts
 from gmn_pipeline.task import Task
@@ -20,6 +21,12 @@ ENDINGS = (".parquet", ".csv", ".npz")
 SPLITS = {TRAIN: "train", VAL: "val", TEST: "test"}
 ENDS = (("src", "dst"), ("source", "target"), ("from", "to"))
 """Names of the two columns of a file of pairs."""
+
+
+def check_ending(out: Path) -> None:
+    """TrainError where predictions cannot be written under this name."""
+    if out.suffix not in ENDINGS:
+        raise TrainError(f"--out is {out}; its ending must be one of {', '.join(ENDINGS)}")
 
 
 @dataclass(frozen=True)
@@ -48,11 +55,20 @@ class PredictionTable:
             columns["split"] = np.array([SPLITS.get(int(code), "") for code in codes], object)
         return cls(task, columns, scores, None if hidden is None else hidden[order])
 
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def __getitem__(self, name: str) -> Array:
+        """A column, (rows,)."""
+        return self.columns[name]
+
     def column_names(self) -> list[str]:
         return [*self.columns, *(["embedding"] if self.embeddings is not None else [])]
 
-    def write(self, out: Path) -> None:
-        """Write the table by the file's ending. Raises WriteError."""
+    def write(self, out: str | PathLike[str]) -> None:
+        """Write the table by the file's ending: .parquet, .csv or .npz. Raises TrainError, WriteError."""
+        out = Path(out)
+        check_ending(out)
         with write_output(out) as aside:
             if out.suffix == ".npz":
                 texts = {name: column.astype(str) for name, column in self.columns.items() if column.dtype == object}

@@ -8,13 +8,15 @@ from statistics import fmean, stdev
 from typing import Any
 
 from gmn_pipeline.console.config import identity
-from gmn_pipeline.errors import TrainError
+from gmn_pipeline.errors import ConfigError, TrainError
 from gmn_pipeline.store.reader import TokenStore
 from gmn_train.machine.compute import Compute, use_threads
-from gmn_train.runs.display import Watcher
+from gmn_train.runs.display import RunHeader, Watcher
+from gmn_train.runs.estimate import Estimate, estimate_run
 from gmn_train.runs.folder import RunFolder, default_run_dir
+from gmn_train.runs.naming import folder_of_name
 from gmn_train.settings.run_settings import TrainConfig
-from gmn_train.train import Training, train
+from gmn_train.train import Training, describe_run, train
 
 
 @dataclass(frozen=True)
@@ -33,13 +35,16 @@ def start_runs(
     *,
     seeds: Sequence[int] = (),
     splits: Sequence[int] = (),
+    name: str | None = None,
     run_dir: Path | None = None,
     force: bool = False,
 ) -> list[Finished]:
     """Train once per seed and split. A run that is finished is reported, one that was interrupted is resumed.
 
-    run_dir: the run's folder, or the folder of several; data/runs/... by default. force: start anew even if it exists.
+    run_dir: the run's folder, or the folder of several; data/runs/... by default. name: the same in data/runs. force:
+    start anew even if it exists.
     """
+    run_dir = named_dir(name, run_dir)
     use_threads(config.threads)
     store = open_store(config)
     config = replace(config, precision=Compute.of(config, watcher.say).precision)
@@ -55,9 +60,38 @@ def start_runs(
     return done
 
 
+def named_dir(name: str | None, run_dir: Path | None) -> Path | None:
+    """The folder that --name or --run-dir asks for; ConfigError where both do."""
+    if name is not None and run_dir is not None:
+        raise ConfigError(f"--name {name} and --run-dir {run_dir} both say where the run goes; keep one of them")
+    return run_dir if name is None else folder_of_name(name)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A run as it would be: nothing is written."""
+
+    header: RunHeader
+    estimate: Estimate | None
+    """None where the timed steps failed, as the run's own would."""
+
+
+def plan_run(config: TrainConfig, watcher: Watcher, *, name: str | None = None, run_dir: Path | None = None) -> Planned:
+    """Resolve a run and time a few steps of it. Raises whatever would keep it from starting."""
+    from gmn_pipeline.console.compile_notice import tell_compilation
+
+    use_threads(config.threads)
+    store = open_store(config)
+    config = replace(config, precision=Compute.of(config, watcher.say).precision)
+    training, run_dir = Training.prepare(config, store), named_dir(name, run_dir)
+    folder = RunFolder(default_run_dir(config) if run_dir is None else run_dir)
+    with tell_compilation(watcher.say):
+        return Planned(describe_run(training, folder), estimate_run(training))
+
+
 def open_store(config: TrainConfig) -> TokenStore:
     """The store of a run's settings; TrainError where it is another one now."""
-    store = TokenStore.open(config.store)
+    store = TokenStore.open(config.store, check=config.check)
     if store.fingerprint != config.fingerprint:
         raise TrainError(
             f"{config.store} is another store now (fingerprint {store.fingerprint[:12]}, the run was made from "
@@ -73,7 +107,8 @@ def _start(config: TrainConfig, store: TokenStore, folder: RunFolder, watcher: W
     if fresh:
         Training.prepare(config, store)  # a mistake is reported before anything is written
     elif identity(folder.config()) != identity(config):
-        raise TrainError(f"{folder.path} is a run with {_difference(folder.config(), config)}; {OTHER_RUN}")
+        longer = _longer_hint(folder.path, folder.config(), config)
+        raise TrainError(f"{folder.path} is a run with {_difference(folder.config(), config)}; {longer}{OTHER_RUN}")
     elif (summary := folder.summary()) is not None:
         return Finished(folder.path, summary, existed=True)
     try:
@@ -81,8 +116,7 @@ def _start(config: TrainConfig, store: TokenStore, folder: RunFolder, watcher: W
             if fresh:
                 folder.create(config)
             else:
-                watcher.say(f"{folder.path} was interrupted; continuing from its last checkpoint")
-                _tell_threads(folder.config(), config, watcher)
+                watcher.say(f"{folder.path}: continuing from its last checkpoint")
             return Finished(folder.path, train(config, store, folder, watcher))
     finally:
         watcher.stop()
@@ -100,21 +134,32 @@ def _difference(there: TrainConfig, wanted: TrainConfig) -> str:
     return f"other settings ({keys[0]} is {one.get(keys[0])}, not {other.get(keys[0])})"
 
 
-def _tell_threads(before: TrainConfig, now: TrainConfig, watcher: Watcher) -> None:
-    if before.threads != now.threads:
-        watcher.say(
-            f"note: this run was started with {before.threads} threads; continuing with {now.threads} may change the "
-            "last digits"
-        )
+def _longer_hint(path: Path, there: TrainConfig, wanted: TrainConfig) -> str:
+    one, other = identity(there, without=("epochs",)), identity(wanted, without=("epochs",))
+    if one != other or (wanted.epochs or 0) <= (there.epochs or 0):
+        return ""
+    return f"train it longer with gmn-train resume {path} --epochs {wanted.epochs}, "
 
 
-def resume_run(path: Path, watcher: Watcher, *, threads: int | None = None) -> Finished:
-    """Go on with an interrupted run, from its own settings."""
+def resume_run(path: Path, watcher: Watcher, *, threads: int | None = None, epochs: int | None = None) -> Finished:
+    """Continue an interrupted run, from its own settings; or train any run longer, to `epochs` in all.
+
+    Longer: the weights and the optimizer go on as they are, and the learning rate follows the schedule of the new
+    total from there, so it rises again first. config.toml keeps the earlier totals.
+    """
     folder = RunFolder(path)
     config = folder.config()
     config = replace(config, threads=threads or config.threads)
     use_threads(config.threads)
-    return _start(config, open_store(config), folder, watcher, force=False)
+    store = open_store(config)
+    assert config.epochs is not None
+    if epochs is not None and epochs != config.epochs:
+        if epochs < config.epochs:
+            raise TrainError(f"{path} has {config.epochs} epochs; --epochs {epochs} cannot take any away: give more")
+        config = replace(config, epochs=epochs, extended_from=(*(config.extended_from or ()), config.epochs))
+        with folder.alone():
+            folder.extend(config)
+    return _start(config, store, folder, watcher, force=False)
 
 
 def average_runs(runs: Sequence[Finished]) -> dict[str, dict[str, float]]:

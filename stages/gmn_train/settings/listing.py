@@ -49,4 +49,4 @@ def _print_table(columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
         table.add_column(column, overflow="fold", no_wrap=column == "setting")
     for row in rows:
         table.add_row(*map(str, row))
-    Console().print(table)
+    Console(markup=False).print(table)

@@ -13,6 +13,7 @@ from gmn_train.settings.model_settings import ModelConfig
 
 DATA, TRAINING, MEMORY = "Data", "Training", "Memory and speed"
 Mode = Literal["full", "batch", "graphs"]
+Check = Literal["full", "sampled", "none"]
 
 
 @dataclass(frozen=True)
@@ -45,12 +46,21 @@ class TrainConfig:
         True, help="Standardise regression targets, with statistics of the training items.", group=DATA
     )
 
-    epochs: int | None = setting(None, help="Epochs. Default: 200 for one graph, 100 for many.", group=TRAINING)
+    epochs: int | None = setting(
+        None, help="Epochs. Default: 200 for one graph, 30 in mode `batch`, 100 for many graphs.", group=TRAINING
+    )
+    extended_from: tuple[int, ...] | None = setting(
+        None, help="Epochs of earlier plans of a run that was trained longer.", group=TRAINING, flag=""
+    )
     lr: float | None = setting(
-        None, help="Peak learning rate. Default: 0.005 for one graph, 0.001 for many.", group=TRAINING
+        None,
+        help="Peak learning rate. Default: 0.005 for one graph, 0.002 in mode `batch`, 0.001 for many.",
+        group=TRAINING,
     )
     weight_decay: float = setting(1e-5, help="Weight decay of AdamW, on matrices only.", group=TRAINING)
-    warmup: int = setting(10, help="Epochs of linear warm-up before the cosine decay.", group=TRAINING)
+    warmup: int | None = setting(
+        None, help="Epochs of linear warm-up before the cosine. Default: 10, or 1 in mode `batch`.", group=TRAINING
+    )
     clip: float = setting(1.0, help="Largest gradient norm. 0: no clipping.", group=TRAINING)
     patience: int = setting(
         0, help="Stop early after this many epochs without a better validation. 0: never.", group=TRAINING
@@ -61,13 +71,15 @@ class TrainConfig:
     mode: Mode | None = setting(
         None,
         help="full: all nodes of one graph in each step, exactly; batch: batches of nodes; graphs: batches of many "
-        "graphs. Default: full, or graphs if the store has many.",
+        "graphs. Default: full, batch above 50,000 nodes, or graphs if the store has many.",
         group=MEMORY,
     )
     batch_size: int = setting(64, help="Graphs per batch in mode `graphs`.", group=MEMORY)
     batch_nodes: int = setting(2048, help="Nodes per batch in mode `batch`.", group=MEMORY)
     memory_budget: float = setting(4.0, help="Memory for the activations of token blocks, in GB.", group=MEMORY)
-    threads: int | None = setting(None, help="Threads. Default: all cores.", group=MEMORY, affects_result=False)
+    threads: int | None = setting(
+        None, help="Threads. Default: all cores. Never changes a result.", group=MEMORY, affects_result=False
+    )
     loader_threads: int = setting(
         1, help="Threads that read ahead. They never change a result.", group=MEMORY, affects_result=False
     )
@@ -78,6 +90,12 @@ class TrainConfig:
         "float32",
         help="Precision of matrix products. bf16 and auto use bfloat16 only if a probe shows that it is faster.",
         group=MEMORY,
+    )
+    check: Check = setting(
+        "sampled",
+        help="Checksums of the store: every block as it is first read, all before training, or none.",
+        group=MEMORY,
+        affects_result=False,
     )
     checkpoint_seconds: float = setting(
         30.0, help="Seconds between checkpoints, at least. 0: after every step.", group=MEMORY, affects_result=False
@@ -92,8 +110,9 @@ class TrainConfig:
             if value is not None and value < 1:
                 raise ConfigError(f"{name} is {value}; it must be at least 1")
         for name in ("warmup", "clip", "patience", "weight_decay", "split", "seed", "checkpoint_seconds"):
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise ConfigError(f"{name} is {getattr(self, name)}; it must not be negative or infinite")
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < float("inf"):
+                raise ConfigError(f"{name} is {value}; it must not be negative or infinite")
         for name in ("lr", "memory_budget"):
             value = getattr(self, name)
             if value is not None and not 0 < value < float("inf"):

@@ -11,7 +11,7 @@ import pytest
 from gmn_prep.datasets import DATASETS
 from gmn_prep.datasets.public.download import download
 from gmn_prep.datasets.public.raw_files import download_files
-from tests.prep.datasets.test_public_dataset import files_below
+from tests.prep.datasets.raw_folders import files_below
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 
 from gmn_prep.datasets import DATASETS, DatasetOptions, load_dataset
 from tests.prep.datasets.many_graph_samples import both_ways, draw_items, expected_graph, write_gnn_benchmark
-from tests.prep.datasets.test_public_dataset import assert_same
+from tests.prep.datasets.raw_folders import assert_same
 
 
 def superpixels(colours, rng, n):

@@ -12,7 +12,7 @@ from gmn_prep.datasets.public import public_dataset
 from gmn_prep.datasets.public.lrgb import standardise
 from gmn_prep.datasets.public.raw_files import unpack_archive
 from tests.prep.datasets.many_graph_samples import both_ways, draw_items, expected_graph, write_lrgb
-from tests.prep.datasets.test_public_dataset import assert_same, files_below, read_only
+from tests.prep.datasets.raw_folders import assert_same, files_below, read_only
 
 ATOMS, BONDS = (119, 5, 12, 12, 10, 6, 6, 2, 2), (5, 6, 2)
 COCO_LABELS = {0: 0, 1: 1, 11: 11, 13: 12, 90: 80}

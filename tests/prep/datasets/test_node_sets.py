@@ -14,6 +14,7 @@ from gmn_pipeline.graph import Graph
 from gmn_pipeline.task import Task
 from gmn_prep.datasets import DATASETS, DatasetOptions, load_dataset
 from gmn_prep.datasets.public import public_dataset
+from tests.prep.datasets.raw_folders import assert_same
 from tests.prep.datasets.raw_samples import (
     EDGES,
     PLANETOID_KNOWN,
@@ -22,7 +23,6 @@ from tests.prep.datasets.raw_samples import (
     write_planetoid,
     write_products,
 )
-from tests.prep.datasets.test_public_dataset import assert_same
 
 PUBLIC = [name for name, line in DATASETS.items() if line.raw is not None]
 

@@ -5,7 +5,6 @@ import json
 import subprocess
 import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +14,7 @@ from gmn_prep.datasets import DatasetOptions, dataset_identity, load_dataset
 from gmn_prep.datasets.public import public_dataset, raw_files
 from gmn_prep.datasets.public.graph_cache import read_cache, write_cache
 from gmn_prep.datasets.public.quiet_loader import quiet_loader, unreachable
+from tests.prep.datasets.raw_folders import assert_same, files_below, read_only
 from tests.prep.datasets.raw_samples import (
     EDGES,
     arxiv_features,
@@ -27,29 +27,6 @@ from tests.prep.datasets.raw_samples import (
 
 def load(name, root, **options):
     return load_dataset(name, DatasetOptions(data_root=root, **options)).graph
-
-
-def assert_same(one, other):
-    assert (one.task, one.directed, one.x_categories) == (other.task, other.directed, other.x_categories)
-    assert one.arrays().keys() == other.arrays().keys()
-    for name, array in one.arrays().items():
-        assert np.array_equal(array, other.arrays()[name]), name
-
-
-@contextlib.contextmanager
-def read_only(folder: Path):
-    folders = [folder, *(path for path in folder.rglob("*") if path.is_dir())]
-    for path in folders:
-        path.chmod(0o555)
-    try:
-        yield
-    finally:
-        for path in folders:
-            path.chmod(0o755)
-
-
-def files_below(folder: Path):
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
 def test_minesweeper_from_its_file_and_from_the_cache(root, capfd):

@@ -17,7 +17,9 @@ from gmn_train.data.token_chunks import TokenChunk
 from gmn_train.machine.threads import run_tasks
 from gmn_train.model.encoders.flat_edges import flat_edge_index
 from gmn_train.model.encoders.local_kernels import local_gradients, local_outputs
-from gmn_train.model.encoders.pooling import channel_ranges, has_kernels, token_ranges
+from gmn_train.model.encoders.pooling import channel_ranges, token_ranges
+from gmn_train.model.layers.recompute import gradient_sink
+from gmn_train.model.scan.checks import has_kernels
 
 if TYPE_CHECKING:
     from gmn_train.settings.model_settings import ModelConfig
@@ -75,19 +77,21 @@ class LocalSum(torch.autograd.Function):
         run_tasks(lambda task: local_outputs(*arrays, directed, largest, *task, out.numpy()), token_ranges(len(out)))
         ctx.save_for_backward(*states, *structure)
         ctx.layout = (directed, largest)
+        ctx.sinks = [gradient_sink(x) for x in (own, near, root)]
         return out
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad_out: Tensor) -> tuple[Tensor | None, ...]:
         saved = ctx.saved_tensors
-        grads = [torch.zeros_like(x) for x in saved[:3]]
+        grads = [torch.zeros_like(x) if sink is None else sink for x, sink in zip(saved[:3], ctx.sinks, strict=True)]
         arrays = [x.numpy() for x in saved]
         outputs = [x.numpy() for x in (grad_out.contiguous(), *grads)]
         run_tasks(
             lambda task: local_gradients(*arrays, *ctx.layout, *task, *outputs), channel_ranges(grad_out.shape[1])
         )
-        return (*grads, *[None] * 6)
+        found = [grad if sink is None else None for grad, sink in zip(grads, ctx.sinks, strict=True)]
+        return (*found, *[None] * 6)
 
 
 def make(config: "ModelConfig", edge_features: bool) -> LocalEncoder:  # noqa: ARG001

@@ -12,6 +12,7 @@ from torch import Tensor
 from gmn_train.data.token_chunks import TokenChunk
 from gmn_train.machine.threads import run_tasks
 from gmn_train.model.encoders.pooling_kernels import token_means, token_means_gradient
+from gmn_train.model.layers.recompute import gradient_sink
 from gmn_train.model.scan.checks import has_kernels
 
 TOKENS_PER_TASK = 4096
@@ -56,14 +57,14 @@ class MeanPool(torch.autograd.Function):
         arrays = (x.detach().contiguous().numpy(), nodes.numpy(), node_ptr.numpy())
         run_tasks(lambda task: token_means(*arrays, *task, out.numpy()), token_ranges(len(out)))
         ctx.save_for_backward(nodes, node_ptr)
-        ctx.rows = len(x)
+        ctx.rows, ctx.sink = len(x), gradient_sink(x)
         return out
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad_out: Tensor) -> tuple[Tensor | None, ...]:
         nodes, node_ptr = ctx.saved_tensors
-        grad_x = grad_out.new_zeros(ctx.rows, grad_out.shape[1])
+        grad_x = grad_out.new_zeros(ctx.rows, grad_out.shape[1]) if ctx.sink is None else ctx.sink
         arrays = (grad_out.contiguous().numpy(), nodes.numpy(), node_ptr.numpy())
         run_tasks(lambda task: token_means_gradient(*arrays, *task, grad_x.numpy()), channel_ranges(grad_x.shape[1]))
-        return grad_x, None, None
+        return grad_x if ctx.sink is None else None, None, None

@@ -2,8 +2,8 @@
 
 Shapes: T rows (batch x length, or packed), d = width, E = expand x width channels, N states, R = rank of Δ.
 
-Algorithm 2 multiplies each branch by its own W_1 and their sum by W_out. Two linear maps in a row are one, so
-the weights are multiplied (d x d by d x E) instead of the rows: same function, a third of the work.
+Algorithm 2 multiplies each branch by its own W_1 and their sum by W_out. Two linear maps in a row are one, so the
+weights are multiplied (d x d by d x E) instead of the rows: same function, a third of the work.
 """
 
 import math
@@ -17,7 +17,7 @@ from gmn_train.model.layers.conv import conv_rows
 from gmn_train.model.layers.full_precision import full
 from gmn_train.model.scan import ScanInputs, gated_scans
 from gmn_train.model.scan.checks import check_finite, check_seq_ptr, has_kernels
-from gmn_train.model.tiles.layer import LONGEST, run_layer
+from gmn_train.model.tiles.layer import LONGEST, run_layer, run_long_layer
 from gmn_train.model.tiles.packing import pack_layer
 
 DT_RANGE = (1e-3, 1e-1)  # step sizes at initialisation, as in Mamba
@@ -131,7 +131,7 @@ class BiMamba(nn.Module):
         if x.dtype != self.norm.weight.dtype:
             raise ModelError(f"BiMamba: x is {x.dtype}, the layer is {self.norm.weight.dtype}; convert one of them")
         rows, ptr = pack_rows(x, seq_ptr, self.width)  # (T, d), (sequences + 1,)
-        if self.fits_tiles(rows, ptr):
+        if self.fits_tiles(rows, ptr, only_last):
             return self._tiles(rows, ptr, only_last).view((len(ptr) - 1, self.width) if only_last else x.shape)
         normed = self.norm(rows)
         last = last_rows(ptr).to(x.device) if only_last else None  # (sequences,)
@@ -150,22 +150,28 @@ class BiMamba(nn.Module):
         out = rows + dropout(full(update), self.dropout, self.training)
         return out if only_last else out.view(x.shape)
 
-    def fits_tiles(self, rows: Tensor, ptr: Tensor) -> bool:
-        """Whether the layer runs as one pass over tiles of sequences: `tiles.layer`."""
+    def fits_tiles(self, rows: Tensor, ptr: Tensor, only_last: bool) -> bool:
+        """Whether the layer runs as one pass over tiles: `tiles.layer`."""
         if self.backend not in ("auto", "numba") or not has_kernels(rows) or torch.is_autocast_enabled("cpu"):
             return False
-        return len(rows) > 0 and int(ptr.diff().max()) <= LONGEST
+        return len(rows) > 0 and not (only_last and is_long(ptr))
 
     def _tiles(self, rows: Tensor, ptr: Tensor, only_last: bool) -> Tensor:
         branches = [b for b in (self.forward_branch, self.backward_branch) if b is not None]
         packed = pack_layer(self.norm, branches, self.out_proj.weight)
         dropped = self.dropout > 0 and self.training
-        if only_last:
-            ends = last_rows(ptr)
+        if is_long(ptr):
+            return rows + dropout(run_long_layer(rows, packed, ptr, self.norm.eps), self.dropout, self.training)
+        ends = last_rows(ptr) if only_last else None
         out = run_layer(rows, packed, ptr, self.norm.eps, only_last=only_last, residual=not dropped)
         if not dropped:
             return out
-        return (rows[ends] if only_last else rows) + dropout(out, self.dropout, self.training)
+        return (rows if ends is None else rows[ends]) + dropout(out, self.dropout, self.training)
+
+
+def is_long(ptr: Tensor) -> bool:
+    """Whether a sequence is too long for a tile."""
+    return int(ptr.diff().max()) > LONGEST
 
 
 def pack_rows(x: Tensor, seq_ptr: Tensor | None, width: int) -> tuple[Tensor, Tensor]:

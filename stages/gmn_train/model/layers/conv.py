@@ -1,7 +1,7 @@
 """Depthwise causal convolution + SiLU along sequences, in both directions and with the scan's borders.
 
-On CPU one fused kernel each way; on CUDA causal_conv1d for equal lengths where it is installed; otherwise
-shifted sums in torch. Forward and backward at (2048, 17, 128), 4 taps: see tests/benchmarks/bench_bimamba.py.
+On CPU one fused kernel each way; on CUDA causal_conv1d for equal lengths where it is installed; otherwise shifted sums
+in torch. Forward and backward at (2048, 17, 128), 4 taps: see tests/benchmarks/bench_bimamba.py.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ from gmn_train.machine.threads import run_tasks
 from gmn_train.model.layers.conv_kernels import conv_gradients, conv_outputs
 from gmn_train.model.scan.checks import check_finite, check_seq_ptr
 from gmn_train.model.scan.numba_scan import pad_columns
-from gmn_train.model.scan.plan import Task, plan_tasks
+from gmn_train.model.scan.plan import Share, plan_tasks
 
 
 def causal_conv_silu(
@@ -106,7 +106,7 @@ class FusedConv(torch.autograd.Function):
         ptr = seq_ptr.numpy()
         arrays = [a.detach().numpy() for a in (x, taps, bias)]
 
-        def work(task: Task) -> None:
+        def work(task: Share) -> None:
             conv_outputs(*arrays, ptr, reverse, *task[:4], out.numpy())
 
         run_tasks(work, plan_tasks(ptr, x.shape[1])[0])
@@ -125,7 +125,7 @@ class FusedConv(torch.autograd.Function):
         arrays = [a.detach().numpy() for a in (x, taps, bias)]
         dy = pad_columns(grad_out).numpy()
 
-        def work(task: Task) -> None:
+        def work(task: Share) -> None:
             conv_gradients(*arrays, ptr, reverse, *task[:4], dy, grad_x.numpy(), totals[task.range_index])
 
         run_tasks(work, tasks)

@@ -3,8 +3,8 @@
     p[t] = bias + Σ_k weight[k] x[t - (taps - 1 - k)],      out[t] = p[t] sigmoid(p[t])
 
 in scan order, with nothing before a sequence's first row. Arrays are laid out as in `scan.kernels`: channels in whole
-vectors, *_col where they begin. A quad of channels goes through a sequence at a time where there are as many: one vector
-took 1.8 times as long, waiting for the exponential of one row.
+vectors, *_col where they begin. A quad of channels goes through a sequence at a time where there are as many, so that
+the processor need not wait for the exponential of one row.
 """
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
@@ -36,8 +36,12 @@ def make_conv_sums(like, total):
     return ConvSums(clear_room(total.size, like).reshape(total.shape), np.zeros(1, np.int64), total)
 
 
-def _loops(load):
-    """The loops over a sequence for vectors that `load` loads."""
+def _loops(load, kind):
+    """The loops over a sequence for vectors that `load` loads.
+
+    Their names must differ: compiled code that is read from the cache is linked by name, and of two functions of
+    one name (and one list of types) either may be taken.
+    """
 
     @njit(inline="always")
     def convolved(x, x_col, weight, bias, lo, hi, i, reverse, c):
@@ -48,16 +52,14 @@ def _loops(load):
             p = p + load(weight, (taps - 1 - back) * channels + c) * load(x, row * x.shape[1] + x_col + c)
         return p
 
-    @inner
-    def outputs(x, x_col, weight, bias, lo, hi, reverse, c, out):
-        for i in range(hi - lo):
+    def outputs(x, x_col, weight, bias, lo, hi, reverse, skip, c, out):
+        for i in range(skip, hi - lo):
             p = convolved(x, x_col, weight, bias, lo, hi, i, reverse, c)
             store(out, row_index(lo, hi, i, reverse) * out.shape[1] + c, p * sigmoid(p))
 
-    @inner
-    def gradients(x, x_col, weight, bias, lo, hi, reverse, c, grad_out, grad_x, grad_col, recent):
+    def gradients(x, x_col, weight, bias, lo, hi, reverse, skip, c, grad_out, grad_x, grad_col, recent):
         taps, channels = weight.shape
-        for i in range(hi - lo):
+        for i in range(skip, hi - lo):
             p = convolved(x, x_col, weight, bias, lo, hi, i, reverse, c)
             opened, one = sigmoid(p), fill(p, 1.0)
             grad = load(grad_out, row_index(lo, hi, i, reverse) * grad_out.shape[1] + c)
@@ -72,32 +74,38 @@ def _loops(load):
                 store(grad_x, at, share)
                 store(recent, at_w, load(recent, at_w) + grad * load(x, row * x.shape[1] + x_col + c))
 
-    return outputs, gradients
+    outputs.__qualname__, gradients.__qualname__ = f"{kind}_outputs", f"{kind}_gradients"
+    return inner(outputs), inner(gradients)
 
 
-_vector_outputs, _vector_gradients = _loops(load)
-_quad_outputs, _quad_gradients = _loops(load_quad)
-
-
-@inner
-def sequence_conv(x, x_col, weight, bias, lo, hi, reverse, ch_lo, ch_hi, out):
-    """One sequence's rows [lo, hi); weight is (taps, channels)."""
-    quads = ch_lo + (ch_hi - ch_lo) // QUAD * QUAD
-    for c in range(ch_lo, quads, QUAD):
-        _quad_outputs(x, x_col, weight, bias, lo, hi, reverse, c, out)
-    for c in range(quads, ch_hi, LANES):
-        _vector_outputs(x, x_col, weight, bias, lo, hi, reverse, c, out)
+_vector_outputs, _vector_gradients = _loops(load, "vector")
+_quad_outputs, _quad_gradients = _loops(load_quad, "quad")
 
 
 @inner
-def sequence_conv_gradients(x, x_col, weight, bias, lo, hi, reverse, ch_lo, ch_hi, grad_out, grad_x, grad_col, sums):
-    """Set grad_x of rows [lo, hi) and add to the sums. p is computed again from x: cheaper than keeping it."""
+def sequence_conv(x, x_col, weight, bias, lo, hi, reverse, skip, ch_lo, ch_hi, out):
+    """One sequence's rows [lo, hi) from step `skip` on; weight is (taps, channels)."""
     quads = ch_lo + (ch_hi - ch_lo) // QUAD * QUAD
     for c in range(ch_lo, quads, QUAD):
-        _quad_gradients(x, x_col, weight, bias, lo, hi, reverse, c, grad_out, grad_x, grad_col, sums.recent)
+        _quad_outputs(x, x_col, weight, bias, lo, hi, reverse, skip, c, out)
     for c in range(quads, ch_hi, LANES):
-        _vector_gradients(x, x_col, weight, bias, lo, hi, reverse, c, grad_out, grad_x, grad_col, sums.recent)
-    sums.pending[0] += hi - lo
+        _vector_outputs(x, x_col, weight, bias, lo, hi, reverse, skip, c, out)
+
+
+@inner
+def sequence_conv_gradients(
+    x, x_col, weight, bias, lo, hi, reverse, skip, ch_lo, ch_hi, grad_out, grad_x, grad_col, sums
+):
+    """Set grad_x of rows [lo, hi) and add to the sums. p is computed again from x: cheaper than keeping it.
+
+    The first `skip` steps have no output here; what later steps give to them is added to their grad_x.
+    """
+    quads = ch_lo + (ch_hi - ch_lo) // QUAD * QUAD
+    for c in range(ch_lo, quads, QUAD):
+        _quad_gradients(x, x_col, weight, bias, lo, hi, reverse, skip, c, grad_out, grad_x, grad_col, sums.recent)
+    for c in range(quads, ch_hi, LANES):
+        _vector_gradients(x, x_col, weight, bias, lo, hi, reverse, skip, c, grad_out, grad_x, grad_col, sums.recent)
+    sums.pending[0] += hi - lo - skip
     if sums.pending[0] >= FLUSH:
         flush_conv(sums, ch_lo, ch_hi)
 
@@ -115,7 +123,7 @@ def flush_conv(sums, ch_lo, ch_hi):
 def conv_outputs(x, weight, bias, ptr, reverse, seq_lo, seq_hi, ch_lo, ch_hi, out):
     """Fill `out` (total, channels) for the given sequences and channels."""
     for s in range(seq_lo, seq_hi):
-        sequence_conv(x, 0, weight, bias, ptr[s], ptr[s + 1], reverse, ch_lo, ch_hi, out)
+        sequence_conv(x, 0, weight, bias, ptr[s], ptr[s + 1], reverse, 0, ch_lo, ch_hi, out)
 
 
 @njit(cache=True, nogil=True)
@@ -125,6 +133,6 @@ def conv_gradients(x, weight, bias, ptr, reverse, seq_lo, seq_hi, ch_lo, ch_hi, 
     sums = make_conv_sums(x, totals)
     for s in range(seq_lo, seq_hi):
         sequence_conv_gradients(
-            x, 0, weight, bias, ptr[s], ptr[s + 1], reverse, ch_lo, ch_hi, grad_out, grad_x, 0, sums
+            x, 0, weight, bias, ptr[s], ptr[s + 1], reverse, 0, ch_lo, ch_hi, grad_out, grad_x, 0, sums
         )
     flush_conv(sums, ch_lo, ch_hi)

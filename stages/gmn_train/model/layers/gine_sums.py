@@ -1,7 +1,7 @@
 """GINE's messages in one kernel, for the weights of PyG's GINEConv: MLP((1 + eps) x + Σ ReLU(x_neighbour + edge)).
 
-Nothing of the size of the edges is made, on the way back either. Sums are over the edges into a row, or out of it, in the
-order of the edge index.
+Nothing of the size of the edges is made, on the way back either. Sums are over the edges into a row, or out of it, in
+the order of the edge index.
 """
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"

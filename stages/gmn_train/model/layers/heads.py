@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from gmn_pipeline.errors import ModelError
 from gmn_train.model.layers.full_precision import full
+from gmn_train.model.layers.norms import LayerNorm
 
 Pool = Literal["mean", "max", "sum"]
 
@@ -49,7 +50,7 @@ class LinkHead(nn.Module):
 def predictor(width: int, outputs: int, dropout: float) -> nn.Sequential:
     """LayerNorm, one hidden layer, and the last linear map."""
     return nn.Sequential(
-        nn.LayerNorm(width), nn.Linear(width, width), nn.ReLU(), nn.Dropout(dropout), nn.Linear(width, outputs)
+        LayerNorm(width), nn.Linear(width, width), nn.ReLU(), nn.Dropout(dropout), nn.Linear(width, outputs)
     )
 
 

@@ -18,6 +18,7 @@ from gmn_train.data.inputs.record import Neighbourhood, NodeOrder
 from gmn_train.model.layers.bimamba import BiMamba
 from gmn_train.model.layers.edge_states import EdgeStates
 from gmn_train.model.layers.full_precision import full
+from gmn_train.model.layers.norms import BatchNorm, LayerNorm
 from gmn_train.model.layers.quick_dropout import quick_dropout
 
 Norm = Literal["batch", "layer", "none"]
@@ -99,5 +100,5 @@ def permute_rows(x: Tensor, rows: Tensor, places: Tensor) -> Tensor:
 
 def make_norm(name: Norm, width: int) -> nn.Module:
     """A norm over rows (S, d)."""
-    norms = {"batch": nn.BatchNorm1d, "layer": nn.LayerNorm}
+    norms = {"batch": BatchNorm, "layer": LayerNorm}
     return norms[name](width) if name in norms else nn.Identity()

@@ -1,10 +1,10 @@
 """The gradient of the selective scan; see `kernels` for the recurrence and the layout.
 
-The backward sweep runs over chunks of CHUNK steps from the last to the first. It starts a chunk from the
-state that was kept there, computes the chunk's states and decays again onto the tape, and reads the
-tape backwards. So memory does not grow with length times states, and sequences up to CHUNK steps keep nothing
-at all. GROUP channels go through a chunk together, so that sums over channels (the gradients of B and C) are taken
-in registers and leave them once per step and state. 13 cycles to record and 10 to retreat, of 36 before (see `kernels`).
+The backward sweep runs over chunks of CHUNK steps from the last to the first. It starts a chunk from the state that was
+kept there, computes the chunk's states and decays again onto the tape, and reads the tape backwards. So memory does not
+grow with length times states, and sequences up to CHUNK steps keep nothing at all. GROUP channels go through a chunk
+together, so that sums over channels (the gradients of B and C) are taken in registers and leave them once per step and
+state. A step of LANES channels and one state takes 30 cycles, 40 before (see `kernels`).
 """
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
@@ -39,7 +39,7 @@ class Tape(NamedTuple):
 
     decays: np.ndarray  # (CHUNK, blocks, states, LANES)
     states: np.ndarray  # (CHUNK + 1, blocks, states, LANES): the state before each step, and after the last
-    carried: np.ndarray  # (blocks, states, LANES): gradient of the state, carried back
+    carried: np.ndarray  # (all blocks, states, LANES): gradient of the state, carried back
     deltas: np.ndarray  # (CHUNK, GROUP), like those that follow
     ys: np.ndarray
     grad_ys: np.ndarray  # of the scan's own output, before the gate
@@ -49,11 +49,11 @@ class Tape(NamedTuple):
 
 
 @inner
-def make_tape(states, like):
+def make_tape(channels, states, like):
     return Tape(
         room(CHUNK * states * GROUP, like),
         room((CHUNK + 1) * states * GROUP, like),
-        room(states * GROUP, like),
+        room(states * channels, like),
         room(CHUNK * GROUP, like),
         room(CHUNK * GROUP, like),
         room(CHUNK * GROUP, like),
@@ -66,8 +66,8 @@ def make_tape(states, like):
 class Sums(NamedTuple):
     """Gradients that are sums over time: float32 since the last flush, and their float64 totals."""
 
-    recent_A: np.ndarray  # (blocks, states, LANES)
-    recent_D: np.ndarray  # (channels,)
+    recent_A: np.ndarray  # noqa: N815 - (blocks, states, LANES)
+    recent_D: np.ndarray  # noqa: N815 - (channels,)
     recent_bias: np.ndarray  # (channels,)
     pending: np.ndarray  # (1,) steps since the last flush
     A: np.ndarray
@@ -144,11 +144,11 @@ def retreat(u, u_col, A2, BC, t, i, ch_lo, ch_hi, tape, recent_A, grad_BC, add):
             delta, dy = load(tape.deltas, i * GROUP + g), four_times(load(tape.grad_ys, i * GROUP + g))
             x = four_times(delta * load(u, t * u.shape[1] + u_col + ch_lo + g))
             through_C = through_C + dy * load_quad(tape.states, now + step)
-            grad = load_quad(tape.carried, place) + c * dy
+            grad = load_quad(tape.carried, at_A) + c * dy
             through_B = through_B + grad * x
             to_x = sum_of_four(grad * b)
             grad = grad * load_quad(tape.decays, now)
-            store(tape.carried, place, grad)
+            store(tape.carried, at_A, grad)
             grad = grad * load_quad(tape.states, now)
             to_delta = sum_of_four(grad * load_quad(A2, at_A))
             store(recent_A, at_A, load_quad(recent_A, at_A) + grad * four_times(delta))
@@ -190,25 +190,29 @@ def input_gradients(
 @inner
 def sequence_gradients(
     u, u_col, dt, dt_col, A2, BC, D, bias, z, z_col, positive, gated, lo, hi, reverse, ch_lo, ch_hi, end,
-    k, kept, tape, want_out, out, y_col, grad_out, out_col, grad_u, grad_dt, grad_BC, add, grad_z, grad_z_col, sums,
+    fresh, ended, k, kept, tape, want_out, out, y_col, grad_out, out_col, grad_u, grad_dt, grad_BC, add, grad_z,
+    grad_z_col, sums,
 ):  # fmt: skip
     """Gradients of rows [lo, hi) and at most GROUP channels [ch_lo, ch_hi); chunk states from k of `kept` on.
 
     grad_u, grad_dt and grad_z are set; grad_BC (flat) is set, or added to with `add`; `sums` are added to. end: as in
-    `sequence_outputs`, the row of z, grad_out, grad_z and out. want_out: also write the forward pass's result again.
+    `sequence_outputs`, the row of z, grad_out, grad_z and out; fresh and k as there. ended: no rows come after, so the
+    gradient carried back begins with zero. want_out: also write the forward pass's result again.
     """
     states, channels = A2.shape[1], D.size
     zero = spread(u.dtype.type(0))
     size = (ch_hi - ch_lo) * states
-    for g in range(0, size, LANES):
-        store(tape.carried, g, zero)
+    if ended:
+        for g in range(ch_lo * states, ch_hi * states, LANES):
+            store(tape.carried, g, zero)
     for chunk in range((hi - lo + CHUNK - 1) // CHUNK - 1, -1, -1):
         first = chunk * CHUNK
         steps = min(CHUNK, hi - lo - first)
         for g in range(0, size, LANES):
             start = zero
-            if chunk > 0:
-                start = load(kept, ((k + chunk - 1) * channels + ch_lo) * states + g)
+            if chunk > 0 or not fresh:
+                row = k + chunk - (1 if fresh else 0)
+                start = load(kept, (row * channels + ch_lo) * states + g)
             store(tape.states, g, start)
         step_sizes(dt, dt_col, bias, positive, lo, hi, reverse, first, steps, ch_lo, ch_hi, tape.deltas)
         record(u, u_col, A2, BC, D, lo, hi, reverse, first, steps, ch_lo, ch_hi, tape)
@@ -263,7 +267,7 @@ def scan_gradients(
     grad_bias (channels,), all float64, the sum over these sequences only. All are overwritten within the
     range.
     """
-    tape, sums = make_tape(A2.shape[1], u), make_sums(A2, u, grad_A, grad_D, grad_bias)
+    tape, sums = make_tape(D.size, A2.shape[1], u), make_sums(A2, u, grad_A, grad_D, grad_bias)
     flat_BC = grad_BC.reshape(-1)
     grad_A[ch_lo // LANES : ch_hi // LANES] = 0
     grad_D[ch_lo:ch_hi] = 0
@@ -273,7 +277,8 @@ def scan_gradients(
         for s in range(seq_lo, seq_hi):
             sequence_gradients(
                 u, 0, dt, 0, A2, BC, D, bias, z, 0, positive, gated, ptr[s], ptr[s + 1], reverse, at, to, -1,
-                kept_ptr[s], kept, tape, False, grad_z, 0, grad_out, 0, grad_u, grad_dt, flat_BC, at > ch_lo,
+                True, True, kept_ptr[s], kept, tape, False, grad_z, 0, grad_out, 0, grad_u, grad_dt, flat_BC, at >
+                ch_lo,
                 grad_z, 0, sums,
             )  # fmt: skip
         flush_sums(sums, at, to)

@@ -4,18 +4,18 @@ Per sequence, with rows t in scan order, h[-1] = 0 and ā = exp(Δ A):
 
     h[t] = ā[t] h[t-1] + Δ[t] B[t] u[t],      y[t] = Σ_n C[t, n] h[t, n] + D u[t]
 
-and, fused where asked for, Δ = softplus(dt + bias) before and y silu(z) after: each saves two passes over
-(total, channels) and a buffer.
+and, fused where asked for, Δ = softplus(dt + bias) before and y silu(z) after: each saves two passes over (total,
+channels) and a buffer.
 
 Layout. GROUP channels go through a sequence together, CHUNK steps at a time, in three passes over buffers that stay in
-the nearest caches: step sizes, states, gates. In the second, LANES channels are a vector, and four states a quad. So the
-number of channels must be a multiple of LANES and that of states of four: callers pad. A2, gradients of A and kept states
-are (blocks of LANES channels, states, LANES). Arrays are row-major and may hold more columns than the scan's: *_col
-says where its channels begin.
+the nearest caches: step sizes, states, gates. In the second, LANES channels are a vector, and four states a quad. So
+the number of channels must be a multiple of LANES and that of states of four: callers pad. A2, gradients of A and kept
+states are (blocks of LANES channels, states, LANES). Arrays are row-major and may hold more columns than the scan's:
+*_col says where its channels begin.
 
-A step of LANES channels and one state takes 12 cycles (AMD EPYC, AVX-512), 10 of them fused multiply-adds, one per cycle.
-It took 18 with one state at a time or with softplus and gate in the same loop, because the processor then waits for the
-chain of one exponential, and with loops over 64 channels left to the compiler.
+A step of LANES channels and one state takes 14 cycles with its share of softplus and gate (AMD EPYC, AVX-512; 10 are
+fused multiply-adds, one per cycle). It took 18 with one state at a time or with softplus and gate in the same loop,
+because the processor then waits for the chain of one exponential, and with loops over 64 channels left to the compiler.
 """
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
@@ -76,7 +76,7 @@ def advance(u, u_col, A2, BC, D, lo, hi, reverse, first, steps, ch_lo, ch_hi, fi
     """Take h (blocks, states, LANES) `steps` steps further; outputs of steps from first_y on into ys (CHUNK, GROUP)."""
     states = A2.shape[1]
     for c in range(ch_lo, ch_hi, LANES):
-        skip, at_h = load(D, c), (c - ch_lo) * states
+        skip, at_h = load(D, c), c * states
         for i in range(steps):
             t = row_index(lo, hi, first + i, reverse)
             at, place = t * BC.shape[1], i * GROUP + c - ch_lo
@@ -120,24 +120,28 @@ def write_outputs(z, z_col, gated, lo, hi, reverse, first, steps, ch_lo, ch_hi, 
 @inner
 def sequence_outputs(
     u, u_col, dt, dt_col, A2, BC, D, bias, z, z_col, positive, gated, lo, hi, reverse, ch_lo, ch_hi, end,
-    keep, k, kept, h, deltas, ys, out, out_col,
+    fresh, keep, k, kept, h, deltas, ys, out, out_col,
 ):  # fmt: skip
     """Scan rows [lo, hi), channels [ch_lo, ch_hi).
 
     end: -1, or the row of `z` and `out` that stands for the last step, the only one whose output is then wanted.
-    kept (chunks, blocks, states, LANES) receives the state before every CHUNK-th step from k on, where `keep`.
-    h, deltas and ys are rooms.
+    fresh: from a state of zero; else h (blocks, states, LANES) is what the rows before left there. kept (chunks,
+    blocks,
+    states, LANES) receives, where `keep`, the state before every CHUNK-th step from k on, the first step's too if it is
+    not fresh. deltas and ys are rooms.
     """
     states, channels = A2.shape[1], D.size
     zero = spread(u.dtype.type(0))
     for at in range(ch_lo, ch_hi, GROUP):
         to = min(at + GROUP, ch_hi)
-        for g in range(0, (to - at) * states, LANES):
-            store(h, g, zero)
+        if fresh:
+            for g in range(at * states, to * states, LANES):
+                store(h, g, zero)
         for first in range(0, hi - lo, CHUNK):
-            if keep and first > 0:
-                for g in range(0, (to - at) * states, LANES):
-                    store(kept, ((k + first // CHUNK - 1) * channels + at) * states + g, load(h, g))
+            if keep and (first > 0 or not fresh):
+                row = k + first // CHUNK - (1 if fresh else 0)
+                for g in range(at * states, to * states, LANES):
+                    store(kept, row * channels * states + g, load(h, g))
             steps = min(CHUNK, hi - lo - first)
             step_sizes(dt, dt_col, bias, positive, lo, hi, reverse, first, steps, at, to, deltas)
             advance(
@@ -156,9 +160,9 @@ def scan_outputs(
     multiply by silu(z). With `keep`, the state before every CHUNK-th step is written to `kept` for the backward pass, a
     sequence's first at kept_ptr[s].
     """
-    h, deltas, ys = room(A2.shape[1] * GROUP, u), room(CHUNK * GROUP, u), room(CHUNK * GROUP, u)
+    h, deltas, ys = room(A2.size, u), room(CHUNK * GROUP, u), room(CHUNK * GROUP, u)
     for s in range(seq_lo, seq_hi):
         sequence_outputs(
             u, 0, dt, 0, A2, BC, D, bias, z, 0, positive, gated, ptr[s], ptr[s + 1], reverse, ch_lo, ch_hi, -1,
-            keep, kept_ptr[s], kept, h, deltas, ys, out, 0,
+            True, keep, kept_ptr[s], kept, h, deltas, ys, out, 0,
         )  # fmt: skip

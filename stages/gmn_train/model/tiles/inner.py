@@ -1,8 +1,8 @@
 """How functions are compiled that only kernels call.
 
-As an overload of itself, a function is compiled once for integers; called as a jitted function, it would be compiled again
-for every combination of constants in its calls. And it gets none of the wrappers that Python would call it by: unpacking
-twenty arrays is more code than most of these functions. A layer's kernels then compile in 25 s, 42 s as
+As an overload of itself, a function is compiled once for integers; called as a jitted function, it would be compiled
+again for every combination of constants in its calls. And it gets none of the wrappers that Python would call it by:
+unpacking twenty arrays is more code than most of these functions. A layer's kernels then compile in 25 s, 42 s as
 jitted functions.
 """
 

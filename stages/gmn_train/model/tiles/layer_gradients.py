@@ -1,7 +1,7 @@
 """The gradient of a BiMamba layer on tiles: a tile's forward pass again, then back through it; see `layer_kernels`.
 
-Gradients of weights are sums over all rows. They are taken in float32 over SUM_ROWS rows at a time, in row order, and then
-in float64. Neither depends on the size of a tile: a tile ends where such a run of rows does.
+Gradients of weights are sums over all rows. They are taken in float32 over SUM_ROWS rows at a time, in row order, and
+then in float64. Neither depends on the size of a tile: a tile ends where such a run of rows does.
 """
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
@@ -58,7 +58,7 @@ class GradRooms(NamedTuple):
 @inner
 def make_grad_rooms(rows, w):
     like = w.inputs
-    (dp, G), (k, E, Q), P = w.inputs.shape, w.states.shape, w.up_T.shape[2]
+    (dp, G), (k, E, Q), P = w.inputs.shape, w.states.shape, w.up_back.shape[2]
     return GradRooms(
         clear_room(rows * dp, like).reshape(rows, dp),
         room(rows * k * E, like).reshape(rows, k * E),
@@ -89,26 +89,26 @@ def direction_gradients(
         lo, hi = local_borders(ptr, s, seq_lo, single)
         end = s - seq_lo if ends and not single else -1
         if hi - lo > CHUNK:  # the states between chunks, which no forward pass kept
-            scan_tile(source, gates, ptr, seq_lo, seq_hi, ends, single, True, direction, w, r, s, s + 1)
+            scan_tile(gates, ptr, seq_lo, ends, single, True, direction, w, r, s, s + 1)
         for at in range(0, E, GROUP):
             sequence_gradients(
                 r.u, 0, r.dt, 0, w.A2[direction], r.low, w.D[direction], w.dt_bias[direction], gates,
                 (2 * direction + 1) * E, True, True, lo, hi, direction == 1, at, min(at + GROUP, E), end,
-                0, r.kept, tape, True, r.y, direction * E, g.y, direction * E, g.u, g.dt, flat_low, at > 0,
+                True, True, 0, r.kept, tape, True, r.y, direction * E, g.y, direction * E, g.u, g.dt, flat_low, at > 0,
                 grad_gates, (2 * direction + 1) * E, sums,
             )  # fmt: skip
     multiply(g.rank, 0, g.rank.shape[1], rows, g.rank.shape[1], g.dt, 0, E, 1,
-             w.up_T, direction * E * g.rank.shape[1], g.rank.shape[1], E, False)  # fmt: skip
+             w.up_back, direction * E * g.rank.shape[1], g.rank.shape[1], E, False)  # fmt: skip
     for i in range(rows):
         for j in range(R):
             g.low[i, 2 * N + j] = g.rank[i, j]
     multiply(acc, up_at, E, R, E, r.low, 2 * N, 1, Q, g.dt, 0, E, rows, True)
-    multiply(g.u, 0, E, rows, E, g.low, 0, Q, 1, w.states_T, direction * Q * E, E, 2 * N + R, True)
+    multiply(g.u, 0, E, rows, E, g.low, 0, Q, 1, w.states_back, direction * Q * E, E, 2 * N + R, True)
     multiply(acc, states_at, Q, E, Q, r.u, 0, 1, E, g.low, 0, Q, rows, True)
     for s in range(seq_lo, seq_hi):
         lo, hi = local_borders(ptr, s, seq_lo, single)
         sequence_conv_gradients(
-            source, 2 * direction * E, w.conv[direction], w.conv_bias[direction], lo, hi, direction == 1, 0, E,
+            source, 2 * direction * E, w.conv[direction], w.conv_bias[direction], lo, hi, direction == 1, 0, 0, E,
             g.u, grad_source, 2 * direction * E, conv_sums,
         )  # fmt: skip
 
@@ -125,7 +125,7 @@ def tile_gradients(x, eps, ptr, seq_lo, seq_hi, ends, residual, w, r, g, tape, s
         grad_i, update_i = grad_out[seq_lo + i if ends else begin + i], g.update[i]
         for j in range(d):
             update_i[j] = grad_i[j]
-    multiply(g.y, 0, k * E, wanted, k * E, g.update, 0, dp, 1, w.outputs_T, 0, k * E, d, False)
+    multiply(g.y, 0, k * E, wanted, k * E, g.update, 0, dp, 1, w.outputs_back, 0, k * E, d, False)
     for direction in range(k):
         single = ends and direction == 1
         source, grad_source = (r.gates, g.gates) if single else (r.projected, g.projected)
@@ -136,10 +136,10 @@ def tile_gradients(x, eps, ptr, seq_lo, seq_hi, ends, residual, w, r, g, tape, s
         )  # fmt: skip
     multiply(acc, outputs_at, dp, k * E, dp, r.y, 0, 1, k * E, g.update, 0, dp, wanted, True)
     columns = E if ends else G
-    multiply(g.normed, 0, dp, rows, dp, g.projected, 0, G, 1, w.inputs_T, 0, dp, columns, False)
+    multiply(g.normed, 0, dp, rows, dp, g.projected, 0, G, 1, w.inputs_back, 0, dp, columns, False)
     multiply(acc, 0, G, d, columns, r.normed, 0, 1, dp, g.projected, 0, G, rows, True)
     if ends:
-        multiply(g.last, 0, dp, count, dp, g.gates, E, G, 1, w.inputs_T, E * dp, dp, G - E, False)
+        multiply(g.last, 0, dp, count, dp, g.gates, E, G, 1, w.inputs_back, E * dp, dp, G - E, False)
         multiply(acc, E, G, d, G - E, r.last, 0, 1, dp, g.gates, E, G, count, True)
         for s in range(seq_lo, seq_hi):
             at = ptr[s + 1] - 1 - begin
@@ -153,7 +153,7 @@ def tile_gradients(x, eps, ptr, seq_lo, seq_hi, ends, residual, w, r, g, tape, s
             at = ptr[seq_lo + i + 1] - 1 if ends else begin + i
             for j in range(d):
                 grad_x[at, j] = g.update[i, j]
-    norm_gradients(x, begin, rows, w.norm, r.moments, g.normed, acc, outputs_at + k * E * dp, grad_x)
+    norm_gradients(x, begin, 0, rows, w.norm, r.moments, g.normed, acc, outputs_at + k * E * dp, grad_x)
 
 
 @inner
@@ -165,12 +165,13 @@ def flush_products(acc, total):
 
 @njit(cache=True, nogil=True)
 def layer_gradients(x, eps, ptr, seq_lo, seq_hi, tile_rows, ends, residual, w, grad_out, grad_x, totals):
-    """Fill grad_x (total, d) of sequences [seq_lo, seq_hi), and the totals of their weights' gradients, which are zero."""
+    """Fill grad_x (total, d) of sequences [seq_lo, seq_hi), and the totals of their weights' gradients, which are
+    zero."""
     longest = 0
     for s in range(seq_lo, seq_hi):
         longest = max(longest, ptr[s + 1] - ptr[s])
     rows, k = max(tile_rows, longest), w.states.shape[0]
-    r, g, tape = make_rooms(rows, longest, w), make_grad_rooms(rows, w), make_tape(w.A2.shape[2], x)
+    r, g, tape = make_rooms(rows, longest, w), make_grad_rooms(rows, w), make_tape(w.D.shape[1], w.A2.shape[2], x)
     b = k - 1
     sums = (
         make_sums(w.A2[0], x, totals.A2[0], totals.D[0], totals.dt_bias[0]),

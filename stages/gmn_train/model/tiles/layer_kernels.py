@@ -1,11 +1,12 @@
 """A BiMamba layer on tiles of whole sequences: norm, projections, convolution, Δ/B/C, scans, gate and output in one go.
 
 Everything between the layer's input and its output lives in rooms that stay in the level-2 cache and are used again for
-the next tile. Shapes: m rows of a tile, d features padded to dp, E channels padded likewise, k directions of them,
-N states (a multiple of four), R the rank of Δ, Q = 2N + R padded; G = 2kE columns of all input projections, per
-direction those of x and of the gate.
+the next tile. Shapes: m rows of a tile, d features padded to dp, E channels padded likewise, k directions of them, N
+states (a multiple of four), R the rank of Δ, Q = 2N + R padded; G = 2kE columns of all input projections, per direction
+those of x and of the gate.
 
-With `ends`, only each sequence's last row is wanted: the gate and the whole backward direction then see one row per sequence.
+With `ends`, only each sequence's last row is wanted: the gate and the whole backward direction then see one row per
+sequence.
 """
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
@@ -28,13 +29,13 @@ class Weights(NamedTuple):
 
     norm: np.ndarray  # (2, d): weight, bias
     inputs: np.ndarray  # (dp, G)
-    inputs_T: np.ndarray  # (G, dp)
+    inputs_back: np.ndarray  # (G, dp)
     states: np.ndarray  # (k, E, Q): B, C and the low rank of Δ
-    states_T: np.ndarray  # (k, Q, E)
+    states_back: np.ndarray  # (k, Q, E)
     up: np.ndarray  # (k, R, E): Δ from its low rank
-    up_T: np.ndarray  # (k, E, R padded)
+    up_back: np.ndarray  # (k, E, R padded)
     outputs: np.ndarray  # (kE, dp)
-    outputs_T: np.ndarray  # (dp, kE)
+    outputs_back: np.ndarray  # (dp, kE)
     A2: np.ndarray  # (k, blocks, N, LANES)
     conv: np.ndarray  # (k, taps, E)
     conv_bias: np.ndarray  # (k, E)
@@ -75,7 +76,7 @@ def make_rooms(rows, longest, w):
         room(rows * Q, like).reshape(rows, Q),
         room(rows * E, like).reshape(rows, E),
         room(rows * k * E, like).reshape(rows, k * E),
-        room(N * GROUP, like),
+        room(E * N, like),
         room(CHUNK * GROUP, like),
         room(CHUNK * GROUP, like),
         room(kept * E * N, like),
@@ -111,18 +112,17 @@ def scan_inputs(source, ptr, seq_lo, seq_hi, single, direction, w, r):
     """u, B and C, and Δ before bias and softplus, of one direction; `source`: where its projections are."""
     rows = seq_hi - seq_lo if single else ptr[seq_hi] - ptr[seq_lo]
     (_, E, Q), R, N = w.states.shape, w.up.shape[1], w.A2.shape[2]
-    G = source.shape[1]
     for s in range(seq_lo, seq_hi):
         lo, hi = local_borders(ptr, s, seq_lo, single)
         sequence_conv(
-            source, 2 * direction * E, w.conv[direction], w.conv_bias[direction], lo, hi, direction == 1, 0, E, r.u
+            source, 2 * direction * E, w.conv[direction], w.conv_bias[direction], lo, hi, direction == 1, 0, 0, E, r.u
         )
     multiply(r.low, 0, Q, rows, Q, r.u, 0, E, 1, w.states, direction * E * Q, Q, E, False)
     multiply(r.dt, 0, E, rows, E, r.low, 2 * N, Q, 1, w.up, direction * R * E, E, R, False)
 
 
 @inner
-def scan_tile(source, gates, ptr, seq_lo, seq_hi, ends, single, keep, direction, w, r, s_lo, s_hi):
+def scan_tile(gates, ptr, seq_lo, ends, single, keep, direction, w, r, s_lo, s_hi):
     """The gated scans of one direction of sequences [s_lo, s_hi) of the tile, into its columns of r.y."""
     E = w.states.shape[1]
     for s in range(s_lo, s_hi):
@@ -131,7 +131,7 @@ def scan_tile(source, gates, ptr, seq_lo, seq_hi, ends, single, keep, direction,
         sequence_outputs(
             r.u, 0, r.dt, 0, w.A2[direction], r.low, w.D[direction], w.dt_bias[direction], gates,
             (2 * direction + 1) * E, True, True, lo, hi, direction == 1, 0, E, end,
-            keep, 0, r.kept, r.h, r.deltas, r.ys, r.y, direction * E,
+            True, keep, 0, r.kept, r.h, r.deltas, r.ys, r.y, direction * E,
         )  # fmt: skip
 
 
@@ -150,7 +150,7 @@ def layer_outputs(x, eps, ptr, seq_lo, seq_hi, tile_rows, ends, residual, w, out
     longest = 0
     for s in range(seq_lo, seq_hi):
         longest = max(longest, ptr[s + 1] - ptr[s])
-    (dp, G), E, k, d = w.inputs.shape, w.states.shape[1], w.states.shape[0], x.shape[1]
+    dp, E, k, d = w.inputs.shape[0], w.states.shape[1], w.states.shape[0], x.shape[1]
     r = make_rooms(max(tile_rows, longest), longest, w)
     update = room(r.normed.size, x).reshape(r.normed.shape)
     first = seq_lo
@@ -162,7 +162,7 @@ def layer_outputs(x, eps, ptr, seq_lo, seq_hi, tile_rows, ends, residual, w, out
             single = ends and direction == 1
             source, gates = r.gates if single else r.projected, r.gates if ends else r.projected
             scan_inputs(source, ptr, first, last, single, direction, w, r)
-            scan_tile(source, gates, ptr, first, last, ends, single, False, direction, w, r, first, last)
+            scan_tile(gates, ptr, first, ends, single, False, direction, w, r, first, last)
         wanted = last - first if ends else rows
         multiply(update, 0, dp, wanted, dp, r.y, 0, k * E, 1, w.outputs, 0, dp, k * E, False)
         for i in range(wanted):

@@ -44,12 +44,12 @@ def normalise_rows(x, begin, rows, weight, eps, moments, out):
 
 
 @inner
-def norm_gradients(x, begin, rows, weight, moments, grad, sums, sums_at, out):
-    """out[begin + i] += the gradient of x of grad (rows, padded d) at the norm; sums[sums_at:] += those of (2, d) weights."""
+def norm_gradients(x, begin, first, last, weight, moments, grad, sums, sums_at, out):
+    """out[begin + i] += the gradient of x of grad[i] at the norm; sums[sums_at:] += those of (2, d) weights."""
     d, step = x.shape[1], grad.shape[1]
     whole = d - d % LANES
     count, zero = x.dtype.type(d), x.dtype.type(0)
-    for i in range(rows):
+    for i in range(first, last):
         at = (begin + i) * d
         row, out_i = x[begin + i], out[begin + i]
         mean, scale = moments[i, 0], moments[i, 1]

@@ -3,16 +3,17 @@
     out[i, j] = Σ_k a[i, k] b[k, j],      columns in whole vectors of LANES (buffers are padded to that)
 
 A block of ROWS x 64 sums stays in registers while k runs, which a loop nest left to the compiler does not get (it
-stores and loads the sums at every k: a third of the speed). So the innermost block is written as vector instructions of
-LLVM, any processor's. Every sum runs over k in order, one fused multiply-add after the other, whatever the block it
-is in: results do not depend on how rows are cut into tiles, and sums over rows can go on from tile to tile.
+stores and loads the sums at every k). So the innermost block is written as vector instructions of
+LLVM, any processor's. Every sum runs over k in order, one fused multiply-add after the other, whatever the block it is
+in: results do not depend on how rows are cut into tiles, and sums over rows can go on from tile to tile.
 
-In cache on one core (AMD EPYC, AVX-512), (272, 64) x (64, 256): 107 GFLOP/s, torch (MKL) 98; the
-sums over rows, (64, 136) x (136, 256), 101 of 96. scipy's BLAS would come with its own threads, and torch.mm with 5 µs of
-Python and the GIL at every call, of which a tile makes forty.
+In cache on one core (AMD EPYC, AVX-512), (272, 64) x (64, 256): 107 GFLOP/s, torch (MKL) 98; sums over rows, (64, 136)
+x (136, 256): 101. scipy's BLAS would come with its own threads, and torch.mm with Python and the GIL at every call, of
+which a tile makes forty.
 """
 
-# mypy: disable-error-code="no-untyped-def,no-untyped-call"
+# mypy: disable-error-code="no-untyped-def,no-untyped-call,import-untyped"
+# ruff: noqa: ARG001 - the arguments of an intrinsic and of what builds it are Numba's
 
 from llvmlite import ir
 from numba import types

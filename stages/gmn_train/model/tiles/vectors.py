@@ -9,7 +9,8 @@ A *quad* is four vectors side by side, such as four states of LANES channels. It
 other: the chain of an exponential alone leaves the processor idle half of the time.
 """
 
-# mypy: disable-error-code="no-untyped-def,no-untyped-call"
+# mypy: disable-error-code="no-untyped-def,no-untyped-call,import-untyped"
+# ruff: noqa: ARG001 - the arguments of an intrinsic and of what builds it are Numba's
 
 import operator
 
@@ -166,7 +167,8 @@ def spread(typingctx, number):
 
 
 def _operator(public, make):
-    """`a op b` of vectors, lowered as it stands: an overload would be a function for the compiler to inline each time."""
+    """`a op b` of vectors, lowered as it stands: an overload would be a function for the compiler to inline each
+    time."""
 
     @infer_global(public)
     class Operator(AbstractTemplate):
@@ -176,7 +178,7 @@ def _operator(public, make):
             return None
 
     @lower_builtin(public, Vector, Vector)
-    def build(context, builder, signature, arguments):  # noqa: ARG001
+    def build(context, builder, signature, arguments):
         return make(builder, *arguments)
 
 

@@ -1,0 +1,48 @@
+"""Stage one from Python: a graph in memory, a file or a dataset's name in; a token store out."""
+
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from gmn_pipeline import TokenStore
+from gmn_pipeline.console.config import Layer, load_config
+from gmn_pipeline.errors import ConfigError
+
+
+def tokenize(
+    data: Any,
+    *,
+    m: int = 4,
+    M: int = 4,
+    s: int = 2,
+    path: str | PathLike[str] | None = None,
+    recipe: str | None = "none",
+    progress: bool = False,
+    **settings: Any,
+) -> TokenStore:
+    """Make the token store of a graph, or find that it exists; returns it opened.
+
+    data: a `Graph`, a PyG `Data` or a list of them, a dict of arrays; or a dataset's name, or the path of your own
+    file, as `gmn-prep tokenize --dataset` takes them. path: where the store goes; a graph in memory needs one.
+    settings: any other option of `gmn-prep tokenize`, such as `lap_pe=8`, `ordering=("degree", "pagerank")`,
+    `task="node-regression"` or `force=True`. recipe: a dataset's recipe whose settings to begin with. progress: show
+    bars.
+
+    Raises GmnError in one line.
+    """
+    from gmn_prep.phases import Phases
+    from gmn_prep.tokenize import tokenize as run
+    from gmn_prep.tokenize_settings import TokenizeConfig, read_request
+
+    values: dict[str, Any] = {"m": m, "M": M, "s": s, **settings}
+    if path is not None:
+        values["out"] = Path(path)
+    with Phases.for_person(silent=not progress) as phases:
+        if isinstance(data, str | PathLike):
+            outcome = run(read_request(None, {"dataset": str(data), **values}, recipe), phases)
+        else:
+            if path is None:
+                raise ConfigError("a graph in memory needs a place for its store; give path='mine.zarr'")
+            config = load_config(TokenizeConfig, Layer("the call", {"dataset": Path(path).stem, **values}))
+            outcome = run(config, phases, data=data)
+    return TokenStore.open(outcome.path)

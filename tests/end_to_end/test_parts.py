@@ -1,0 +1,46 @@
+"""`gmn-prep plan`, `part` and `finish`, as a job array runs them: the bytes of the plain command, whatever happens."""
+
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from tests.end_to_end.commands import command, run, tree
+
+SETTINGS = (
+    "--dataset", "minesweeper-grid", "--nodes", 900, "--m", 2, "--M", 4, "--s", 2, "--block-size", 64, "--rwse", 4,
+)  # fmt: skip
+
+
+def test_parts_make_the_bytes_of_the_plain_command(tmp_path: Path) -> None:
+    """Parts twice and at once, one of them killed; then what is missing is told, and the store completed."""
+    assert run("gmn-prep", "tokenize", *SETTINGS, "--out", "plain.zarr", "--quiet", cwd=tmp_path).returncode == 0
+    planned = run("gmn-prep", "plan", *SETTINGS, "--out", "parts.zarr", cwd=tmp_path)
+    assert "parts.zarr: 15 parts, 0 to 14" in planned.stdout
+    early = run("gmn-prep", "finish", "parts.zarr", cwd=tmp_path)
+    assert early.returncode == 2
+    assert "tokens/b00000" in early.stderr
+    jobs = [
+        subprocess.Popen(
+            command("gmn-prep", "part", "parts.zarr", number, "--of", 3, "--threads", 1, "--quiet"), cwd=tmp_path
+        )
+        for number in (0, 1, 1, 2)
+    ]
+    time.sleep(0.3)
+    jobs[1].send_signal(signal.SIGKILL)
+    assert [job.wait() for job in jobs][2:] == [0, 0]
+    for number in range(3):  # a scheduler runs a failed part again
+        assert run("gmn-prep", "part", "parts.zarr", number, "--of", 3, cwd=tmp_path).returncode == 0
+    assert run("gmn-prep", "finish", "parts.zarr", cwd=tmp_path).returncode == 0
+    assert tree(tmp_path / "parts.zarr") == tree(tmp_path / "plain.zarr")
+
+
+def test_mistakes_get_one_line(tmp_path: Path) -> None:
+    run("gmn-prep", "plan", *SETTINGS, "--out", "s.zarr", "--quiet", cwd=tmp_path)
+    for arguments, message in (
+        (("part", "s.zarr", 7, "--of", 3), "part 7 does not exist; with 3 parts they are 0..2"),
+        (("part", "nowhere.zarr", 0), "no store at nowhere.zarr"),
+    ):
+        done = run("gmn-prep", *arguments, cwd=tmp_path)
+        assert done.returncode == 2
+        assert message in " ".join(done.stderr.split())

@@ -1,0 +1,61 @@
+"""What both commands offer: version, -h, completion, flags without types, nearest names."""
+
+import re
+from typing import Any
+
+import pytest
+
+from gmn_pipeline import __version__
+from gmn_pipeline.console.cli import run_app
+from gmn_pipeline.errors import ConfigError
+from gmn_prep.cli import app as prep
+from gmn_train.cli import app as train
+from gmn_train.model.tables import MODELS
+from gmn_train.settings.request import read_request
+from tests.stores import ring_graph, write_store
+
+APPS = {"gmn-prep": prep, "gmn-train": train}
+COMMANDS = [("gmn-prep", "tokenize"), ("gmn-prep", "inspect"), ("gmn-train", "run"), ("gmn-train", "predict")]
+
+
+def output(app: Any, *words: str, capsys: pytest.CaptureFixture[str]) -> str:
+    with pytest.raises(SystemExit) as end:
+        run_app(app, list(words))
+    assert not end.value.code
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", APPS)
+def test_version(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert output(APPS[name], "--version", capsys=capsys) == f"gmn-pipeline {__version__}\n"
+
+
+@pytest.mark.parametrize(("name", "command"), COMMANDS)
+def test_short_help_is_the_long_one_and_names_no_type_of_flags(
+    name: str, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    short, long = (output(APPS[name], command, flag, capsys=capsys) for flag in ("-h", "--help"))
+    assert short == long
+    assert "<bool>" not in long.lower()
+    assert not re.search(r"--(json|quiet|dry-run)\s+\S*bool", long, re.I)
+    assert "<bool>" not in output(APPS[name], "-h", capsys=capsys).lower()
+
+
+@pytest.mark.parametrize("name", APPS)
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shell_completion(
+    name: str, shell: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
+    monkeypatch.setattr("sys.argv", [name])
+    assert "complet" in output(APPS[name], "--show-completion", shell, capsys=capsys)
+
+
+def test_nearest_names_and_any_case(tmp_path: Any) -> None:
+    from gmn_pipeline import TokenSettings
+
+    store = write_store(tmp_path / "ring.zarr", ring_graph(), TokenSettings(1, 1, 1)).path
+    with pytest.raises(ConfigError, match=r"unknown key 'width' in --set width; did you mean 'model.width'\?"):
+        read_request({"store": store}, None, ["width=32"])
+    assert read_request({"store": store, "model.name": "GPS+Mamba"}).config.model.name == "gps+mamba"
+    assert MODELS.find("GMN").name == "gmn"
