@@ -30,12 +30,12 @@ def _make_listener(base: Any, tell: Callable[[], None], patience: float) -> Any:
         def __init__(self) -> None:
             self.left, self.depth, self.begun = patience, 0, 0.0
             self.timer: threading.Timer | None = None
-            self.told = False
+            self.noticed = False
 
         def on_start(self, _event: Any) -> None:
             raise_if_interrupted()
             self.depth += 1
-            if self.depth == 1 and not self.told:
+            if self.depth == 1 and not self.noticed:
                 self.begun = time.monotonic()
                 self.timer = threading.Timer(max(self.left, 0.0), self._tell)
                 self.timer.daemon = True
@@ -49,8 +49,8 @@ def _make_listener(base: Any, tell: Callable[[], None], patience: float) -> Any:
                 self.left -= time.monotonic() - self.begun
 
         def _tell(self) -> None:
-            if not self.told:
-                self.told = True
+            if not self.noticed:
+                self.noticed = True
                 tell()
 
     return Listener()

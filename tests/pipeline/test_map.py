@@ -18,6 +18,7 @@ from gmn_train.cli import app as train
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
 HOUSE = {
+    "gmn": ROOT / "gmn",
     "gmn_pipeline": ROOT / "gmn_pipeline",
     "gmn_prep": ROOT / "stages/gmn_prep",
     "gmn_train": ROOT / "stages/gmn_train",
@@ -60,7 +61,7 @@ def imported_rooms(file: Path) -> Iterator[str]:
         if isinstance(node, ast.ImportFrom) and id(node) not in for_types:
             top, *rest = str(node.module).split(".")
             if top == package:
-                yield from rest[:1] or [name.name for name in node.names]
+                yield from rest[:1] or [name.name for name in node.names if not name.name.startswith("__")]
 
 
 @pytest.mark.parametrize("room", rooms_of_the_map())

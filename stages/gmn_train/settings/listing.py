@@ -36,7 +36,7 @@ def print_settings(*, as_json: bool) -> None:
 def print_request(request: Request, *, as_json: bool) -> None:
     """Every setting of a run with the value it takes and where that came from."""
     values = flatten(as_table(request.config))
-    rows = [(key, values[key], request.sources.get(key, "default")) for key, _ in walk_fields(TrainConfig)]
+    rows = [(key, values.get(key), request.sources.get(key, "default")) for key, _ in walk_fields(TrainConfig)]
     if as_json:
         print_json({key: {"value": value, "from": source} for key, value, source in rows})
     else:
