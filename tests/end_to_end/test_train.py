@@ -205,7 +205,7 @@ def test_a_store_that_cannot_be_trained_from(bad_stores: Path, store: str, messa
     done = run("gmn-train", "run", "--store", f"{store}.zarr", "--epochs", 1, "--run-dir", "mistake", cwd=bad_stores)
     assert done.returncode == 2
     assert message in " ".join(done.stderr.split())
-    assert done.stderr.startswith("error:")
+    assert next(line for line in done.stderr.splitlines() if not line.startswith("loading ")).startswith("error:")
     assert "Traceback" not in done.stderr
     assert not (bad_stores / "mistake").exists()
 
@@ -217,7 +217,7 @@ def test_a_checkpoint_of_another_store(folder: Path) -> None:
     ):
         done = run("gmn-train", *arguments, cwd=folder)
         assert done.returncode == 2
-        assert "does not fit this store" in " ".join(done.stderr.split())
+        assert "the model was trained" in " ".join(done.stderr.split())  # for another task, on other columns
     assert not (folder / "o.npz").exists()
     shutil.copytree(folder / "run", folder / "moved")
     (folder / "moved" / "summary.json").unlink()
