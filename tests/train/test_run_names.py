@@ -117,7 +117,7 @@ def test_a_run_is_trained_longer(rings: TrainConfig, capsys: pytest.CaptureFixtu
     assert (config.epochs, config.extended_from) == (4, (2,))
     with pytest.raises(TrainError, match="cannot take any away"):
         resume_run(path, Watcher(), epochs=3)
-    assert resume_run(path, Watcher(), epochs=4).found
+    assert resume_run(path, Watcher(), epochs=4).existed
     assert call("resume", "long", "--epochs", "5", "--json") == 0
     assert json.loads(capsys.readouterr().out)["epochs"] == 5
     assert RunFolder(path).config().extended_from == (2, 4)
