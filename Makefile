@@ -4,9 +4,11 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 DEMO := data/demo
 DEMO_EPOCHS ?= 40
+MINUTES ?= 20
+SEED ?= 0
 TABLES := minesweeper minesweeper-curve minesweeper-ablation minesweeper-grid sensitivity peptides-func arxiv-efficiency
 
-.PHONY: demo test lint format bench results tutorial docs clean help
+.PHONY: demo test lint format bench results tutorial torture docs clean help
 
 help:
 	@echo "make demo   the whole story: generate, tokenize, train, predict, report"
@@ -14,6 +16,7 @@ help:
 	@echo "make bench  every speed claim, ours beside its peer"
 	@echo "make results  every table of results, from docs/tables"
 	@echo "make tutorial  the tutorial's outputs, from its own commands"
+	@echo "make torture  tries to break everything, for MINUTES=20"
 	@echo "make docs   the documentation as a site, into site/"
 	@echo "make format sort imports and format the sources"
 
@@ -73,6 +76,10 @@ results: $(VENV)/.ready
 tutorial: $(VENV)/.ready
 	@echo "== the tutorial's commands, and their outputs into the page"
 	$(BIN)/python -m tests.tutorial
+
+torture: $(VENV)/.ready
+	@echo "== kills, bit flips, forgeries, failing disks: $(MINUTES) minutes at most"
+	nice $(BIN)/python -m tests.torture --minutes $(MINUTES) --seed $(SEED) --write docs/reliability.md
 
 docs: $(VENV)/.docs
 	@echo "== documentation"

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from gmn_pipeline import TokenSettings, TokenStore, TokenView
+from gmn_pipeline.place import StorePlace, StoreUrl, as_place
 from gmn_pipeline.types import Array
 
 
@@ -42,7 +43,7 @@ class TokenTensors:
 class TokenDataset(Dataset[int]):
     """The nodes of a store; a list of places gives their tokens at once. Worker processes open the store themselves."""
 
-    def __init__(self, path: Path, settings: TokenSettings, nodes: Array) -> None:
+    def __init__(self, path: StorePlace, settings: TokenSettings, nodes: Array) -> None:
         self.path, self.settings, self.nodes = path, settings, nodes
         self._view: TokenView | None = None
 
@@ -93,10 +94,13 @@ def token_loader(
     nodes: which, all unless given. m, M, s: a view no larger than the store; all that is stored unless given. options:
     of `torch.utils.data.DataLoader`, such as `shuffle=True` or `num_workers=2`. Raises StoreError, ConfigError.
     """
-    opened = store if isinstance(store, TokenStore) else TokenStore.open(Path(store))
+    opened = store if isinstance(store, TokenStore) else TokenStore.open(as_place(store))
     view = opened.view(m, M, s)
     ids = np.arange(opened.num_nodes) if nodes is None else np.asarray(nodes, np.int64)
-    dataset = TokenDataset(Path(opened.path).absolute(), view.settings, ids)
+    if isinstance(opened.path, StoreUrl) and options.get("num_workers"):
+        options.setdefault("multiprocessing_context", "spawn")  # the client of object stores hangs after a fork
+    place = opened.path.absolute() if isinstance(opened.path, Path) else opened.path
+    dataset = TokenDataset(place, view.settings, ids)
     return DataLoader(dataset, batch_size=batch_size, collate_fn=_as_it_is, **options)
 
 

@@ -1,12 +1,12 @@
 """Stage one from Python: a graph in memory, a file or a dataset's name in; a token store out."""
 
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 from gmn_pipeline import TokenStore
 from gmn_pipeline.console.config import Layer, load_config
 from gmn_pipeline.errors import ConfigError
+from gmn_pipeline.place import as_place
 
 
 def tokenize(
@@ -36,13 +36,13 @@ def tokenize(
 
     values: dict[str, Any] = {"m": m, "M": M, "s": s, **settings}
     if path is not None:
-        values["out"] = Path(path)
+        values["out"] = as_place(path)
     with Phases.for_person(silent=not progress) as phases:
         if isinstance(data, str | PathLike):
             outcome = run(read_request(None, {"dataset": str(data), **values}, recipe), phases)
         else:
             if path is None:
                 raise ConfigError("a graph in memory needs a place for its store; give path='mine.zarr'")
-            config = load_config(TokenizeConfig, Layer("the call", {"dataset": Path(path).stem, **values}))
+            config = load_config(TokenizeConfig, Layer("the call", {"dataset": as_place(path).stem, **values}))
             outcome = run(config, phases, data=data)
     return TokenStore.open(outcome.path)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gmn_pipeline import TokenStore
+from gmn_pipeline.place import StorePlace, as_place
 from gmn_train.runs.display import Display
 from gmn_train.runs.display import Watcher as Watcher
 from gmn_train.runs.folder import RunFolder
@@ -57,13 +58,13 @@ class Run:
         """
         from gmn_train.runs.export import predict_run
 
-        return predict_run(self.path, _path(store), embeddings=embeddings, pairs=_path(pairs))
+        return predict_run(self.path, _place(store), embeddings=embeddings, pairs=_path(pairs))
 
     def evaluate(self, store: "TokenStore | Place | None" = None) -> dict[str, Any]:
         """The metric on `train`, `val` and `test` at the best epoch."""
         from gmn_train.runs.export import evaluate_run
 
-        return evaluate_run(self.path, _path(store))
+        return evaluate_run(self.path, _place(store))
 
     def report(self, out: Place | None = None) -> Path:
         """Write the run's page; report.html in its folder unless told otherwise."""
@@ -104,10 +105,12 @@ def train(
     from gmn_train.runs.start import start_runs
     from gmn_train.settings.request import read_request
 
-    given = {"store": _path(store), "model.name": model, **options, **(settings or {})}
-    config = read_request(given).config
+    given = {"store": _place(store), "model.name": model, **options, **(settings or {})}
+    asked = read_request(given)
     with Display.for_person(silent=not progress) as display:
-        done = start_runs(config, watcher or display, name=name, run_dir=_path(run_dir), force=force)
+        if asked.measured:
+            display.say(asked.measured)
+        done = start_runs(asked.config, watcher or display, name=name, run_dir=_path(run_dir), force=force)
     return Run(done[0].path)
 
 
@@ -127,5 +130,9 @@ def list_runs(root: Place = "data/runs") -> list[Run]:
     return [Run(path) for path in runs_in(Path(root))]
 
 
-def _path(place: "TokenStore | Place | None") -> Path | None:
-    return None if place is None else Path(place.path if isinstance(place, TokenStore) else place)
+def _path(path: Place | None) -> Path | None:
+    return None if path is None else Path(path)
+
+
+def _place(store: "TokenStore | Place | None") -> StorePlace | None:
+    return None if store is None else store.path if isinstance(store, TokenStore) else as_place(store)

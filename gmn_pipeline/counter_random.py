@@ -43,6 +43,7 @@ class Purpose(IntEnum):
     DROPOUT = 11  # epoch, step: seeds torch's own generator for one training step
     CANDIDATES = 12  # pair, draw: nodes a link is ranked among where a graph has too many
     LINKS = 13  # use, item: which edges a link task asks for, and the unlinked pairs beside them
+    SEARCH = 14  # trial: seeds the sampler that proposes its settings
 
 
 @njit(inline="always")

@@ -7,9 +7,13 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # as the command sets it, b
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from tests.object_server import FaultyProxy
 
 # In the background of a script SIGINT is ignored, and what tests start would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -39,7 +43,7 @@ def data_root() -> Path:
 def tables_as_before() -> Iterator[None]:
     """Takes back what a test adds to the tables of named parts."""
     from gmn_pipeline import metrics
-    from gmn_pipeline.store import encodings as formats
+    from gmn_pipeline.store.format import encodings as formats
     from gmn_prep import encodings, orderings
     from gmn_train.model import tables as models
 
@@ -52,3 +56,25 @@ def tables_as_before() -> Iterator[None]:
     for table, entries in zip(tables, kept, strict=True):
         table._entries.clear()  # type: ignore[attr-defined]
         table._entries.update(entries)  # type: ignore[attr-defined]
+
+
+@pytest.fixture(scope="session")
+def object_server() -> "Iterator[FaultyProxy]":
+    from tests.object_server import serve
+
+    with serve() as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def s3(object_server: "FaultyProxy", tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> "FaultyProxy":
+    """An S3 server on loopback, without faults yet, and an empty cache. Credentials as a user sets them."""
+    object_server.reset()
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", object_server.address)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("GMN_CACHE_DIR", str(tmp_path / "cache"))
+    return object_server

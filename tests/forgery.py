@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from gmn_pipeline.store.array_files import array_checksum, block_facts, read_attributes
-from gmn_pipeline.store.digests import CHECKSUMS, FACTS, digest_of
-from gmn_pipeline.store.manifest import CHECKSUM_ATTRIBUTE
-from gmn_pipeline.store.manifest_file import collect_digests, manifest_in
-from gmn_pipeline.store.schema import block_specs, fixed_groups
-from gmn_pipeline.store.storage import LocalFolder
+from gmn_pipeline.store.files.array_files import array_checksum, block_facts, read_attributes
+from gmn_pipeline.store.files.manifest_file import collect_digests, manifest_in
+from gmn_pipeline.store.files.storage import LocalFolder
+from gmn_pipeline.store.format.digests import CHECKSUMS, FACTS, digest_of
+from gmn_pipeline.store.format.manifest import CHECKSUM_ATTRIBUTE
+from gmn_pipeline.store.format.schema import block_specs, fixed_groups
 
 
 def edit_document(file: Path, **changes: Any) -> None:

@@ -1,14 +1,14 @@
 """Makes small real stores on disk for tests."""
 
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gmn_pipeline import Graph, StoreWriter, Task, TokenSettings, TokenStore
-from gmn_pipeline.store.token_settings import Codec
-from gmn_pipeline.store.writer import plan_manifest
+from gmn_pipeline.place import StorePlace
+from gmn_pipeline.store.format.token_settings import Codec
+from gmn_pipeline.store.writing.writer import plan_manifest
 from gmn_prep.orderings import compute_ordering
 from gmn_prep.tokens.tokenizer import Tokenizer
 
@@ -31,7 +31,7 @@ def ring_graph(n: int = 40, chords: int = 30, *, edge_features: bool = False) ->
 
 
 def write_store(
-    path: Path,
+    path: StorePlace,
     graph: Graph,
     settings: TokenSettings,
     *,

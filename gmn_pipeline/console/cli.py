@@ -3,7 +3,9 @@
 A command parses, calls one function, reports. Nothing heavy is imported here, so `--help` answers at once.
 """
 
+import errno
 import inspect
+import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import MISSING, Field, fields, is_dataclass
@@ -17,6 +19,8 @@ from gmn_pipeline.console.config import flag_name
 from gmn_pipeline.console.interrupt import forget_interrupts, remember_interrupts
 from gmn_pipeline.console.streams import READER_GONE, open_missing_streams, silence_stdout, stdout_error, tell
 from gmn_pipeline.errors import GmnError, StoppedError
+from gmn_pipeline.kernel_cache import explain_cache_fault
+from gmn_pipeline.place import StoreUrl, as_place
 
 INTERRUPTED = 130
 
@@ -33,6 +37,12 @@ class PlainFlags(TyperGroup):
             help_option = command.get_help_option(ctx)
             _plain([*command.params, *([help_option] if help_option else [])])
         return command
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except EOFError as error:  # the parser would take it for Ctrl-D
+            raise OSError(errno.EIO, str(error) or "a file ends too early") from error
 
 
 def _plain(parameters: list[Any]) -> list[Any]:
@@ -93,6 +103,11 @@ def run_app(app: typer.Typer, arguments: list[str] | None = None) -> None:
     sys.exit(code or 0)
 
 
+def command_line() -> str:
+    """What the user typed, as it can be typed again; the command by its name alone."""
+    return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+
+
 def _run(app: typer.Typer, arguments: list[str], *, debug: bool) -> int | None:
     """The exit code of one command; an error that is no user's mistake comes through."""
     try:
@@ -118,12 +133,26 @@ def _run(app: typer.Typer, arguments: list[str], *, debug: bool) -> int | None:
     except OSError as error:
         if (broken := stdout_error(after_failure=True)) is not None or isinstance(error, BrokenPipeError):
             return _end_of_output(broken or error)
-        raise
+        return _explain(error, debug=debug)
     except Exception as error:
         if not _is_usage_error(error):
-            raise
+            return _explain(error, debug=debug)
         error.show()  # type: ignore[attr-defined]
         return int(error.exit_code)  # type: ignore[attr-defined]
+
+
+def _explain(error: Exception, *, debug: bool) -> int:
+    """One line for an error of the machine; an error of this program comes through."""
+    message = explain_cache_fault(error)
+    if isinstance(error, MemoryError):
+        message = f"there is not enough memory ({str(error) or 'none is left'}); give more, or ask for less at once"
+    elif message is None and isinstance(error, OSError) and error.errno is not None:
+        place = f" ({error.filename})" if error.filename is not None else ""
+        message = f"the system refused to go on: {error.strerror}{place}; mend that and run the same command again"
+    if message is None or debug:
+        raise error
+    fail(message)
+    return GmnError.exit_code
 
 
 def _end_of_output(error: OSError) -> int:
@@ -192,18 +221,23 @@ def _option(item: "Field[Any]", hint: Any) -> inspect.Parameter:
         help += rf" \[default: {shown}]"
     names = [f"{flag}/--no-{flag[2:]}"] if base is bool else [flag]
     group = item.metadata["group"]
-    option = typer.Option(*names, help=help, show_default=False, metavar=_metavar(base), rich_help_panel=group)
+    parser = as_place if base is StoreUrl else None
+    option = typer.Option(
+        *names, help=help, show_default=False, metavar=_metavar(base), rich_help_panel=group, parser=parser
+    )
     return _parameter(item.name, Annotated[base | None, option], None)
 
 
 def _metavar(base: Any) -> str:
     """A short word for what an option takes; long ones squeeze the help text."""
-    words = {int: "N", float: "X", str: "TEXT", Path: "PATH", bool: ""}
+    words = {int: "N", float: "X", str: "TEXT", Path: "PATH", StoreUrl: "PATH", bool: ""}
     return words.get(base, "NAME")
 
 
 def _flag_type(hint: Any) -> Any:
-    """The type a flag is parsed as: the field's own without None; text for tuples."""
+    """The type a flag is parsed as: the field's own without None; text for tuples; a URL where one is allowed."""
+    if StoreUrl in get_args(hint):
+        return StoreUrl
     parts = [part for part in get_args(hint) if part is not type(None)]
     if get_origin(hint) is not Literal and type(None) in get_args(hint):
         hint = parts[0]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from gmn_pipeline.errors import ConfigError, nearest
+from gmn_pipeline.place import StoreUrl
 from gmn_pipeline.tables import Table
 
 if TYPE_CHECKING:
@@ -136,12 +137,12 @@ def as_table(config: Any) -> dict[str, Any]:
     table: dict[str, Any] = {}
     for f in fields(config):
         value = getattr(config, f.name)
-        if is_dataclass(value):
+        if isinstance(value, Path | StoreUrl):
+            table[f.name] = str(value)
+        elif is_dataclass(value):
             table[f.name] = as_table(value)
         elif value is not None:
-            table[f.name] = (
-                str(value) if isinstance(value, Path) else list(value) if isinstance(value, tuple) else value
-            )
+            table[f.name] = list(value) if isinstance(value, tuple) else value
     return table
 
 

@@ -5,6 +5,9 @@ import resource
 import sys
 from pathlib import Path
 
+MOST_THREADS = 1024
+"""Of one process; far more end it in the middle of its work."""
+
 
 def usable_cores() -> int:
     """Cores this process may run on, which in a container can be fewer than the machine's."""

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from gmn_pipeline.graph import Graph
 
 MOST_CATEGORIES = 10_000_000
+_ROWS_AT_A_TIME = 1 << 16
 
 
 def check_graph(graph: "Graph") -> None:
@@ -21,6 +22,11 @@ def check_graph(graph: "Graph") -> None:
         _check_symmetric(graph)
     if graph.graph_ptr is not None:
         _check_borders(graph)
+    check_values(graph)
+
+
+def check_values(graph: "Graph") -> None:
+    """The part of `check_graph` that is not about edges: features, names, ids, labels and splits."""
     for name, categories, names in (
         ("x", graph.x_categories, graph.x_names),
         ("edge_attr", graph.edge_categories, graph.edge_names),
@@ -78,12 +84,17 @@ def _check_borders(graph: "Graph") -> None:
 
 def _check_features(name: str, value: Array, categories: tuple[int, ...] | None) -> None:
     if categories is None:
-        bad = ~np.isfinite(value)
-        if bad.any():
-            row, at = np.unravel_index(int(np.argmax(bad)), bad.shape)
+        count, first = 0, (0, 0)
+        for start in range(0, len(value), _ROWS_AT_A_TIME):
+            bad = ~np.isfinite(value[start : start + _ROWS_AT_A_TIME])
+            if bad.any() and not count:
+                row, at = np.unravel_index(int(np.argmax(bad)), bad.shape)
+                first = (start + int(row), int(at))
+            count += int(bad.sum())
+        if count:
             raise GraphError(
-                f"{name} has {int(bad.sum()):,} values that are NaN or infinite, the first at row {row}, column "
-                f"{at}; replace or drop them"
+                f"{name} has {count:,} values that are NaN or infinite, the first at row {first[0]}, column "
+                f"{first[1]}; replace or drop them"
             )
         return
     if len(categories) != value.shape[1]:

@@ -125,10 +125,15 @@ class Graph:
     @cached_property
     def is_simple(self) -> bool:
         """Whether no node lists a neighbour twice."""
-        same = self.indices[1:] == self.indices[:-1]
-        borders = self.indptr[1:-1]
-        same[borders[(borders > 0) & (borders < self.num_slots)] - 1] = False
-        return not same.any()
+        for first in range(0, self.num_nodes, _ROWS_AT_A_TIME):
+            rows = self.indptr[first : first + _ROWS_AT_A_TIME + 1]
+            slots = self.indices[rows[0] : rows[-1]]
+            same = slots[1:] == slots[:-1]
+            borders = rows[1:-1] - rows[0]
+            same[borders[(borders > 0) & (borders < slots.size)] - 1] = False
+            if same.any():
+                return False
+        return True
 
     @property
     def node_ids(self) -> Texts | None:

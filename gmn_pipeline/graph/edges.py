@@ -5,7 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
+from gmn_pipeline.graph.settle import id_dtype
+from gmn_pipeline.kernel_cache import check_loaded_kernels
 from gmn_pipeline.types import IntArray
+
+check_loaded_kernels()
 
 
 @dataclass(frozen=True)
@@ -109,3 +113,24 @@ def csr_from_edges(
     )
     indptr = _starts(src[kept], n)
     return indptr, dst[kept], origin[kept], report
+
+
+def small_degrees(indptr: IntArray) -> IntArray:
+    """(n,) slots per node, in the smallest of int32 and int64 that holds them."""
+    degree = np.empty(indptr.size - 1, id_dtype(_largest_degree(indptr)))
+    _fill_degrees(indptr, degree)
+    return degree
+
+
+@njit(cache=True, nogil=True)
+def _largest_degree(indptr):
+    most = 0
+    for u in range(indptr.size - 1):
+        most = max(most, indptr[u + 1] - indptr[u])
+    return most
+
+
+@njit(cache=True, nogil=True)
+def _fill_degrees(indptr, out):
+    for u in range(out.size):
+        out[u] = indptr[u + 1] - indptr[u]

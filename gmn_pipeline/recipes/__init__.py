@@ -1,10 +1,12 @@
 """Recipes: what to tokenize and train with for a dataset, one TOML file each, values with their source.
 
+    measured = ""   what was measured with it, and by which command; or `Not measured.`
     [tokenize]      settings of `gmn-prep tokenize`
     [train]         settings of `gmn-train run`
     [train.model]   the model's
 
-Both commands apply a known dataset's recipe automatically; a config file and flags override it.
+Both commands apply a known dataset's recipe automatically; a config file and flags override it. `--recipe` also takes a
+path to a file of the user's own, such as `gmn-train search` writes.
 """
 
 from collections.abc import Mapping
@@ -17,6 +19,8 @@ from gmn_pipeline.errors import ConfigError, nearest
 
 NO_RECIPE = "none"
 FOLDER = Path(__file__).parent
+KEYS = ("measured", "tokenize", "train")
+NOT_MEASURED = "Not measured."
 
 
 @dataclass(frozen=True)
@@ -24,8 +28,11 @@ class Recipe:
     """One file."""
 
     name: str
+    """Of its dataset; the path of a user's own."""
     tokenize: Mapping[str, Any]
     train: Mapping[str, Any]
+    measured: str = NOT_MEASURED
+    """One line: the figure and the command that gave it, or that there is none."""
 
 
 def recipe_names() -> list[str]:
@@ -34,14 +41,22 @@ def recipe_names() -> list[str]:
 
 
 def read_recipe(name: str) -> Recipe:
-    """A recipe by name; ConfigError names the nearest where there is none."""
+    """A recipe by name or by path; ConfigError names the nearest where there is none."""
     names = recipe_names()
-    if name not in names:
+    own = name not in names and (name.endswith(".toml") or "/" in name)
+    if name not in names and not own:
         raise ConfigError(
-            f"there is no recipe '{name}'; allowed: {NO_RECIPE}, {', '.join(names)}{nearest(name, names)}"
+            f"there is no recipe '{name}'; allowed: {NO_RECIPE}, a path to a .toml file, {', '.join(names)}"
+            f"{nearest(name, names)}"
         )
-    table = read_toml(FOLDER / f"{name}.toml")
-    return Recipe(name, table.get("tokenize", {}), table.get("train", {}))
+    table = read_toml(Path(name) if own else FOLDER / f"{name}.toml")
+    for key, value in table.items():
+        if key not in KEYS or isinstance(value, Mapping) == (key == "measured"):
+            raise ConfigError(
+                f"{name} is not a recipe: '{key}' is not its key; a recipe has the tables [tokenize] and [train], and "
+                f"a text `measured`{nearest(key, KEYS)}"
+            )
+    return Recipe(name, table.get("tokenize", {}), table.get("train", {}), str(table.get("measured", NOT_MEASURED)))
 
 
 def choose_recipe(asked: str | None, dataset: str | None) -> Recipe | None:

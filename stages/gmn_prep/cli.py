@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from gmn_pipeline.console.cli import make_app, run_app, takes_config
+from gmn_pipeline.place import as_place
 from gmn_prep.tokenize_settings import TokenizeConfig
 
 app = make_app("Turn graphs into token stores: tokenize once, train from the store many times.")
@@ -22,7 +23,10 @@ Recipe = Annotated[
         rich_help_panel="Tokens",
     ),
 ]
-StorePath = Annotated[Path, typer.Argument(metavar="STORE", help="A token store, such as data/arxiv.zarr.")]
+StorePath = Annotated[
+    Any,
+    typer.Argument(metavar="STORE", help="A token store: data/arxiv.zarr, or s3://BUCKET/NAME.zarr.", parser=as_place),
+]
 
 
 @app.command()
@@ -73,7 +77,7 @@ def part(
     quiet: Quiet = False,
 ) -> None:
     """Tokenize one part of a planned store. Safe to run twice, at once, or again after a kill."""
-    from gmn_prep.parts import write_part
+    from gmn_prep.parts.token_parts import write_part
     from gmn_prep.phases import Phases
 
     with Phases.for_person(silent=quiet) as phases:
@@ -85,7 +89,7 @@ def part(
 @app.command()
 def finish(store: StorePath, *, quiet: Quiet = False) -> None:
     """Complete a store once every part is written."""
-    from gmn_prep.parts import finish as complete
+    from gmn_prep.parts.token_parts import finish as complete
 
     manifest = complete(store)
     if not quiet:
@@ -123,6 +127,20 @@ def verify(store: StorePath, *, quiet: Quiet = False, json: Json = False) -> Non
     from gmn_prep.inspect import verify_store
 
     verify_store(store, quiet=quiet, as_json=json)
+
+
+@app.command()
+def copy(
+    source: Annotated[Any, typer.Argument(metavar="SRC", help="A finished store.", parser=as_place)],
+    copied: Annotated[Any, typer.Argument(metavar="DST", help="Where the copy goes.", parser=as_place)],
+    *,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Copy a store between any two places, byte for byte, and check the copy. Run again, it continues."""
+    from gmn_prep.inspect import copy_store
+
+    copy_store(source, copied, quiet=quiet, as_json=json)
 
 
 @app.command()

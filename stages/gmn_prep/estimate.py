@@ -11,10 +11,10 @@ import numpy as np
 from gmn_pipeline.console.output import size_text
 from gmn_pipeline.errors import StoreError
 from gmn_pipeline.graph import Graph
-from gmn_pipeline.store.group_writer import ZSTD_LEVEL
-from gmn_pipeline.store.manifest import Manifest
-from gmn_pipeline.store.schema import fixed_groups
-from gmn_pipeline.store.writing import BlockArrays
+from gmn_pipeline.store.files.group_writer import ZSTD_LEVEL
+from gmn_pipeline.store.format.manifest import Manifest
+from gmn_pipeline.store.format.schema import fixed_groups
+from gmn_pipeline.store.writing.verbs import BlockArrays
 from gmn_prep.tokens.tokenizer import Tokenizer
 
 SAMPLE_RANGES, RANGE_NODES = 16, 64
@@ -33,6 +33,8 @@ class Estimate:
     memory_bytes: int
     seconds: float
     """Walks, tokens and writing; encodings come on top."""
+    beside_bytes: int = 0
+    """Disk that is needed besides the store while it is made."""
 
 
 def estimate_cost(tokenizer: Tokenizer, manifest: Manifest, threads: int) -> Estimate:

@@ -1,4 +1,4 @@
-"""Looks into a store: `gmn-prep inspect`, `verify` and `repair`."""
+"""Looks into a store: `gmn-prep inspect`, `verify`, `copy` and `repair`."""
 
 import time
 from pathlib import Path
@@ -10,14 +10,17 @@ from rich.table import Table
 
 from gmn_pipeline.console.machine import usable_cores
 from gmn_pipeline.console.output import print_json, size_text, two_columns
-from gmn_pipeline.errors import ConfigError
-from gmn_pipeline.store.reader import TokenStore
-from gmn_pipeline.store.verify import verification_steps
-from gmn_pipeline.store.verify import verify_store as check_every_byte
+from gmn_pipeline.errors import ConfigError, StoreError
+from gmn_pipeline.place import StorePlace, StoreUrl
+from gmn_pipeline.store.checking.verify import verification_steps
+from gmn_pipeline.store.checking.verify import verify_store as check_every_byte
+from gmn_pipeline.store.files.manifest_file import read_manifest
+from gmn_pipeline.store.files.places import stored_bytes
+from gmn_pipeline.store.reading.reader import TokenStore
 from gmn_prep.phases import Phases
 
 
-def inspect_store(path: Path, *, as_json: bool) -> None:
+def inspect_store(path: StorePlace, *, as_json: bool) -> None:
     """Manifest, sizes and token statistics per level."""
     store = TokenStore.open(path)
     levels = level_statistics(store)
@@ -83,7 +86,7 @@ def level_statistics(store: TokenStore) -> list[dict[str, Any]]:
     return rows
 
 
-def inspect_node(path: Path, node: int | None, png: Path | None, *, as_json: bool) -> None:
+def inspect_node(path: StorePlace, node: int | None, png: Path | None, *, as_json: bool) -> None:
     """One node's tokens, in text, as JSON, and as a picture."""
     store = TokenStore.open(path)
     if node is None:
@@ -124,9 +127,9 @@ def inspect_node(path: Path, node: int | None, png: Path | None, *, as_json: boo
         console.print(f"drawn to {png}")
 
 
-def verify_store(path: Path, *, quiet: bool, as_json: bool) -> None:
+def verify_store(path: StorePlace, *, quiet: bool, as_json: bool) -> None:
     """Check the store and say so; a fault is raised as StoreCorruptError."""
-    store = TokenStore.open(path)
+    store = TokenStore.open(path, fresh=True)
     begun = time.perf_counter()
     with (
         Phases.for_person(silent=quiet or as_json) as phases,
@@ -144,8 +147,33 @@ def verify_store(path: Path, *, quiet: bool, as_json: bool) -> None:
         )
 
 
-def repair_store(path: Path, *, quiet: bool, as_json: bool) -> None:
+def copy_store(source: StorePlace, copied: StorePlace, *, quiet: bool, as_json: bool) -> None:
+    """Copy a store and say what was copied; a fault is raised as StoreError."""
+    from gmn_pipeline.store.writing.copy_store import copy_steps
+    from gmn_pipeline.store.writing.copy_store import copy_store as copy_and_check
+
+    begun = time.perf_counter()
+    with Phases.for_person(silent=quiet or as_json) as phases:
+        manifest = read_manifest(source)
+        with phases.phase("copy", copy_steps(manifest), "groups") as advance:
+            groups = copy_and_check(source, copied, advance)
+    size = stored_bytes(copied)
+    if as_json:
+        facts = {"store": str(copied), "groups": groups, "bytes": size, "fingerprint": manifest.fingerprint}
+        print_json(facts)
+    elif not quiet:
+        took = time.perf_counter() - begun
+        Console(markup=False).print(
+            f"{copied} is whole: {groups} groups copied, {size_text(size)} checked in {took:.1f} s, fingerprint "
+            f"{manifest.fingerprint}",
+            highlight=False,
+        )
+
+
+def repair_store(path: StorePlace, *, quiet: bool, as_json: bool) -> None:
     """Repair the store and say what was written again."""
+    if isinstance(path, StoreUrl):
+        raise StoreError(f"{path} is in an object store, where nothing is replaced; copy or tokenize to another place")
     from gmn_prep.repair import repair_store as write_again
 
     with Phases.for_person(silent=quiet or as_json) as phases:
@@ -158,10 +186,7 @@ def repair_store(path: Path, *, quiet: bool, as_json: bool) -> None:
 
 
 def _group_sizes(store: TokenStore) -> dict[str, int]:
-    sizes = {}
-    for name in ("graph", "encodings", "orderings", "tokens"):
-        sizes[name] = sum(f.stat().st_size for f in (store.path / name).rglob("*") if f.is_file())
-    return sizes
+    return {name: stored_bytes(store.path, name) for name in ("graph", "encodings", "orderings", "tokens")}
 
 
 def _features(facts: Any, what: str) -> str:

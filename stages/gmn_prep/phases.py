@@ -42,6 +42,11 @@ class Phases:
         elif self.show == "lines":
             tell(message)
 
+    def tell_share(self, name: str, done: int, total: int) -> None:
+        """How far a long phase is, in a log; bars show it by themselves."""
+        if self.show == "lines" and done < total:
+            self.say(f"{name}: {done:,} of {total:,} parts done")
+
     @contextmanager
     def phase(self, name: str, total: int, unit: str) -> Iterator[Callable[[int], None]]:
         """Run one phase of `total` units; it yields `advance(count)`."""

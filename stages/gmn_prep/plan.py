@@ -6,9 +6,10 @@ from typing import Any
 
 from gmn_pipeline.console.machine import usable_cores
 from gmn_pipeline.errors import ConfigError, StoreClashError, StoreError
-from gmn_pipeline.store.manifest import Manifest, Scalar
-from gmn_pipeline.store.naming import default_store
-from gmn_pipeline.store.token_settings import TokenSettings
+from gmn_pipeline.place import StorePlace, StoreUrl, make_way
+from gmn_pipeline.store.format.manifest import Manifest, Scalar
+from gmn_pipeline.store.format.naming import default_store
+from gmn_pipeline.store.format.token_settings import TokenSettings
 from gmn_prep.datasets import DatasetOptions, dataset_identity, store_name
 from gmn_prep.encodings import asked_encodings
 from gmn_prep.orderings import ORDERINGS
@@ -24,7 +25,7 @@ class Plan:
     options: DatasetOptions
     identity: dict[str, Scalar]
     """What the graph's content depends on."""
-    out: Path
+    out: StorePlace
     threads: int
     encodings: dict[str, dict[str, Scalar]]
     """By name, the settings asked for; `auto` is settled when the graph is known."""
@@ -64,7 +65,9 @@ def dataset_options(config: TokenizeConfig) -> DatasetOptions:
     )
 
 
-def _check_place(out: Path) -> None:
+def _check_place(out: StorePlace) -> None:
+    if isinstance(out, StoreUrl):
+        return
     try:
         if not out.name:
             raise ConfigError("--out is not a name for a store; give one such as data/mine.zarr")
@@ -73,7 +76,7 @@ def _check_place(out: Path) -> None:
         raise ConfigError(f"--out {str(out)[:40]}... cannot be used: {error.strerror}; choose another") from None
 
 
-def find_store(plan: Plan) -> tuple[Path, Manifest] | None:
+def find_store(plan: Plan) -> tuple[StorePlace, Manifest] | None:
     """A finished store that already serves the plan: the one at its place, or any beside it if no place was named.
 
     Raises StoreClashError where the place is taken by other content.
@@ -88,13 +91,12 @@ def find_store(plan: Plan) -> tuple[Path, Manifest] | None:
             beside = _search_beside(plan)
             if beside is not None:
                 return beside
-        raise StoreClashError(
-            f"{plan.out} holds other content ({describe(present)}); choose another --out, or pass --force to replace it"
-        )
+        raise StoreClashError(f"{plan.out} holds other content ({describe(present)}); {make_way(plan.out)}")
     return _search_beside(plan) if plan.config.out is None else None
 
 
 def _search_beside(plan: Plan) -> tuple[Path, Manifest] | None:
+    assert isinstance(plan.out, Path), "a URL was named"
     for path in sorted(plan.out.parent.glob("*.zarr")):
         try:
             manifest = _complete_manifest(path)
@@ -105,8 +107,8 @@ def _search_beside(plan: Plan) -> tuple[Path, Manifest] | None:
     return None
 
 
-def _complete_manifest(path: Path) -> Manifest | None:
-    from gmn_pipeline.store.manifest_file import manifest_at
+def _complete_manifest(path: StorePlace) -> Manifest | None:
+    from gmn_pipeline.store.files.manifest_file import manifest_at
 
     manifest = manifest_at(path)
     return manifest if manifest is not None and manifest.state == "complete" else None
@@ -123,7 +125,7 @@ def serves(manifest: Manifest, plan: Plan) -> bool:
 
 
 def _encoding_serves(manifest: Manifest, name: str, wants: dict[str, Scalar]) -> bool:
-    from gmn_pipeline.store.encodings import ENCODINGS
+    from gmn_pipeline.store.format.encodings import ENCODINGS
 
     has = manifest.encodings.get(name)
     return has is not None and ENCODINGS[name].serves(has, wants)

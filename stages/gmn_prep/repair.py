@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING
 
 from gmn_pipeline.disk.lock import release_lock
 from gmn_pipeline.errors import GmnError, StoreError
-from gmn_pipeline.store.array_files import read_attributes
-from gmn_pipeline.store.blocks import plan_blocks
-from gmn_pipeline.store.byte_check import check_group_bytes
-from gmn_pipeline.store.digests import group_digest
-from gmn_pipeline.store.group_writer import write_document
-from gmn_pipeline.store.manifest import GraphFacts, Manifest
-from gmn_pipeline.store.manifest_file import collect_digests, manifest_in, open_storage
-from gmn_pipeline.store.reader import TokenStore
-from gmn_pipeline.store.schema import PARENTS, block_group, block_specs, fixed_groups
-from gmn_pipeline.store.verify import verification_steps, verify_store
-from gmn_pipeline.store.verify_tree import check_group_tree, check_parent
-from gmn_pipeline.store.writer import lock_store
-from gmn_pipeline.store.writing import write_block, write_group
+from gmn_pipeline.store.checking.byte_check import check_group_bytes
+from gmn_pipeline.store.checking.verify import verification_steps, verify_store
+from gmn_pipeline.store.checking.verify_tree import check_group_tree, check_parent
+from gmn_pipeline.store.files.array_files import read_attributes
+from gmn_pipeline.store.files.group_writer import write_document
+from gmn_pipeline.store.files.manifest_file import collect_digests, manifest_in, open_storage
+from gmn_pipeline.store.format.blocks import plan_blocks
+from gmn_pipeline.store.format.digests import group_digest
+from gmn_pipeline.store.format.manifest import GraphFacts, Manifest
+from gmn_pipeline.store.format.schema import PARENTS, block_group, block_specs, fixed_groups
+from gmn_pipeline.store.reading.reader import TokenStore
+from gmn_pipeline.store.writing.verbs import write_block, write_group
+from gmn_pipeline.store.writing.writer import lock_store
 from gmn_prep.encodings import compute_encoding
 from gmn_prep.orderings import compute_ordering
 from gmn_prep.phases import Phases

@@ -7,6 +7,7 @@ from rich.console import Console
 
 from gmn_pipeline.console.machine import peak_memory
 from gmn_pipeline.console.output import print_json, size_text, two_columns
+from gmn_pipeline.store.files.places import stored_bytes
 from gmn_prep.datasets import DATASETS
 
 if TYPE_CHECKING:
@@ -31,6 +32,11 @@ def report_outcome(outcome: "Outcome", seconds: dict[str, float], *, as_json: bo
             ("nodes", f"{outcome.manifest.graph.nodes:,}"),
             ("tokens", f"{facts['tokens']:,}"),
             ("disk", f"about {size_text(outcome.estimate.disk_bytes)}"),
+            *(
+                (("while made", f"about {size_text(beside)} more"),)
+                if (beside := outcome.estimate.beside_bytes)
+                else ()
+            ),
             ("memory", f"about {size_text(outcome.estimate.memory_bytes)}"),
             ("time", f"{minutes_text(outcome.estimate.seconds)} for tokens, encodings on top"),
         ]
@@ -87,7 +93,7 @@ def _outcome_facts(outcome: "Outcome", seconds: dict[str, float]) -> dict[str, A
     if outcome.estimate is not None:
         facts["estimate"] = vars(outcome.estimate)
     else:
-        facts["bytes"] = sum(f.stat().st_size for f in outcome.path.rglob("*") if f.is_file())
+        facts["bytes"] = stored_bytes(outcome.path)
     return facts
 
 

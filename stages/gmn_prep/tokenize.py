@@ -3,31 +3,31 @@
 An existing store is found before anything heavy is imported. Each step is imported where the story needs it.
 """
 
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gmn_pipeline.errors import StoreCorruptError
-from gmn_pipeline.store.manifest import Manifest, Scalar
+from gmn_pipeline.errors import ConfigError, StoreCorruptError
+from gmn_pipeline.place import StorePlace, StoreUrl
+from gmn_pipeline.store.format.manifest import Manifest, Scalar
 from gmn_prep.datasets import load_dataset
 from gmn_prep.phases import Phases
 from gmn_prep.plan import Plan, dataset_options, find_store, is_exactly
 from gmn_prep.tokenize_settings import TokenizeConfig
 
 if TYPE_CHECKING:
+    from distributed import Client
+
     from gmn_pipeline.graph import Graph
-    from gmn_pipeline.store.writer import BlockArrays, StoreWriter
     from gmn_prep.datasets import LoadedDataset
     from gmn_prep.estimate import Estimate
-    from gmn_prep.tokens.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
 class Outcome:
     """What `tokenize` did."""
 
-    path: Path
+    path: StorePlace
     manifest: Manifest
     made: bool
     """False where a store that serves the request was there already."""
@@ -54,22 +54,33 @@ def tokenize(
         path, manifest = existing
         repaired = () if dry_run else _repair_if_damaged(path, plan, loaded, phases)
         return Outcome(path, manifest, made=False, exact=is_exactly(manifest, plan), repaired=repaired)
-    return _make_store(plan, loaded, phases, dry_run=dry_run, only_plan=only_plan)
+    if config.dask is None or dry_run:
+        return _make_store(plan, loaded, phases, dry_run=dry_run, only_plan=only_plan)
+    from gmn_pipeline.store.writing.writer import refuse_busy
+    from gmn_prep.parts.dask_cluster import open_cluster
+
+    refuse_busy(plan.out)  # before anyone's cluster is asked
+    with open_cluster(config.dask, plan.threads) as cluster:
+        return _make_store(plan, loaded, phases, dry_run=False, only_plan=only_plan, cluster=cluster)
 
 
 def _plan_object(config: TokenizeConfig, data: Any) -> "tuple[Plan, LoadedDataset]":
     """The plan of a graph in memory: its content is its identity."""
-    from gmn_pipeline.store.manifest import graph_fingerprint
+    from gmn_pipeline.store.format.manifest import graph_fingerprint
     from gmn_prep.datasets.user.user_object import load_object
 
+    if config.memory is not None:
+        raise ConfigError("memory goes with a table of edges on disk, not with a graph in memory; leave it out")
     loaded = load_object(data, dataset_options(config), config.dataset)
     identity: dict[str, Scalar] = {"dataset": loaded.name, "content": graph_fingerprint(loaded.graph)}
     return Plan.of(config, identity), loaded
 
 
-def _repair_if_damaged(path: Path, plan: Plan, loaded: "LoadedDataset | None", phases: Phases) -> tuple[str, ...]:
+def _repair_if_damaged(path: StorePlace, plan: Plan, loaded: "LoadedDataset | None", phases: Phases) -> tuple[str, ...]:
     """Look at every file's size and every group's digest, which takes milliseconds; write again what is damaged."""
-    from gmn_pipeline.store.quick_check import quick_check
+    if isinstance(path, StoreUrl):
+        return ()  # its objects are never changed; gmn-prep verify reads them all
+    from gmn_pipeline.store.checking.quick_check import quick_check
 
     try:
         quick_check(path)
@@ -83,20 +94,52 @@ def _repair_if_damaged(path: Path, plan: Plan, loaded: "LoadedDataset | None", p
 
 
 def _make_store(
-    plan: Plan, loaded: "LoadedDataset | None", phases: Phases, *, dry_run: bool, only_plan: bool
+    plan: Plan,
+    loaded: "LoadedDataset | None",
+    phases: Phases,
+    *,
+    dry_run: bool,
+    only_plan: bool,
+    cluster: "Client | None" = None,
 ) -> Outcome:
     phases.say(f"loading {plan.config.dataset}")  # the imports alone take seconds
     from gmn_pipeline.console.compile_notice import tell_compilation
 
     with tell_compilation(phases.say):
-        return _load_and_write(plan, loaded, phases, dry_run=dry_run, only_plan=only_plan)
+        if plan.config.memory is None:
+            return _load_and_write(plan, loaded, phases, dry_run=dry_run, only_plan=only_plan, cluster=cluster)
+        from gmn_pipeline.store.files.places import stored_bytes
+        from gmn_prep.estimate import check_room
+        from gmn_prep.large import estimate_large, on_disk
+
+        manifest, estimate = estimate_large(plan)
+        if dry_run:
+            return Outcome(plan.out, manifest, made=False, estimate=estimate)
+        if isinstance(plan.out, StoreUrl):
+            raise ConfigError(f"--memory writes into a folder, and {plan.out} is a URL; use gmn-prep copy afterwards")
+        written = 0 if plan.config.force else stored_bytes(plan.out)
+        check_room(plan.out, estimate.disk_bytes + estimate.beside_bytes, written)
+        with on_disk(plan) as plan:
+            return _load_and_write(plan, loaded, phases, dry_run=dry_run, only_plan=only_plan, cluster=cluster)
 
 
 def _load_and_write(
-    plan: Plan, loaded: "LoadedDataset | None", phases: Phases, *, dry_run: bool, only_plan: bool
+    plan: Plan,
+    loaded: "LoadedDataset | None",
+    phases: Phases,
+    *,
+    dry_run: bool,
+    only_plan: bool,
+    cluster: "Client | None",
 ) -> Outcome:
-    from gmn_pipeline.store.writer import StoreWriter
+    from gmn_pipeline.store.files.places import stored_bytes
+    from gmn_pipeline.store.reading.reader import TokenStore
+    from gmn_pipeline.store.writing.writer import StoreWriter
+    from gmn_prep.content import write_encodings, write_orderings, write_tokens
     from gmn_prep.estimate import check_room, estimate_cost
+    from gmn_prep.large import bounded_tokenizer, disk_tokenizer
+    from gmn_prep.parts.shared_arrays import remove_parts
+    from gmn_prep.parts.token_parts import share_pairs
     from gmn_prep.tokens.tokenizer import Tokenizer
     from gmn_prep.understood import describe_graph
 
@@ -110,28 +153,40 @@ def _load_and_write(
     graph, notices = dataset.graph, list(dataset.notices)
     with phases.phase("prepare", 1, "graph"):
         manifest = _plan_store(plan, graph)
-        tokenizer = Tokenizer.of(graph, plan.tokens)
+        large = plan.options.scratch is not None
+        tokenizer = disk_tokenizer(graph, plan) if large else Tokenizer.of(graph, plan.tokens)
         estimate = estimate_cost(tokenizer, manifest, plan.threads)
     if dry_run:
         return Outcome(plan.out, manifest, made=False, notices=tuple(notices), estimate=estimate)
-    check_room(plan.out, estimate.disk_bytes, 0 if config.force else _bytes_in(plan.out), codec=config.codec)
+    if isinstance(plan.out, Path):
+        written = 0 if config.force else stored_bytes(plan.out)
+        check_room(plan.out, estimate.disk_bytes, written, codec=config.codec)
 
     def on_wait() -> None:
         phases.say(f"another process is writing {plan.out}; waiting for it")
 
-    with StoreWriter.open(plan.out, manifest, graph, force=config.force, wait=-1, on_wait=on_wait) as writer:
+    wait = -1 if cluster is None else 0  # nobody's cluster is kept waiting
+    with StoreWriter.open(plan.out, manifest, graph, force=config.force, wait=wait, on_wait=on_wait) as writer:
+        place = writer.place
         if not writer.is_complete:
-            notices += _write_encodings(writer, graph, plan, phases)
-            _write_orderings(writer, graph, plan, phases)
+            if only_plan or cluster is not None:
+                share_pairs(place, writer.manifest, tokenizer.pairs)
+            if large:
+                graph = TokenStore.open(place, unfinished=True).graph
+            notices += write_encodings(writer, graph, plan.threads, phases, cluster)
+            write_orderings(writer, graph, plan.config.seed, plan.threads, phases)
             if only_plan:
                 return Outcome(plan.out, writer.manifest, made=True, notices=tuple(notices))
-            _write_tokens(writer, tokenizer, plan.threads, phases)
-        return Outcome(plan.out, writer.finalise(), made=True, notices=tuple(notices))
+            walker = bounded_tokenizer(tokenizer, graph, plan) if large else tokenizer
+            write_tokens(writer, walker, plan.threads, phases, cluster)
+        outcome = Outcome(plan.out, writer.finalise(), made=True, notices=tuple(notices))
+        remove_parts(place)
+        return outcome
 
 
 def _plan_store(plan: Plan, graph: "Graph") -> Manifest:
-    from gmn_pipeline.store.blocks import default_block_size
-    from gmn_pipeline.store.writing import plan_manifest
+    from gmn_pipeline.store.format.blocks import default_block_size
+    from gmn_pipeline.store.writing.verbs import plan_manifest
     from gmn_prep.encodings import settle_encodings
 
     return plan_manifest(
@@ -143,74 +198,3 @@ def _plan_store(plan: Plan, graph: "Graph") -> Manifest:
         orderings=plan.orderings,
         codec=plan.config.codec,
     )
-
-
-def _write_encodings(writer: "StoreWriter", graph: "Graph", plan: Plan, phases: Phases) -> list[str]:
-    from gmn_prep.encodings import compute_encoding
-
-    notices: list[str] = []
-    for name, settings in writer.manifest.encodings.items():
-        if writer.has_group(f"encodings/{name}"):
-            continue
-        with phases.phase(name.replace("_", " "), graph.num_nodes, "nodes") as advance:
-            computed = compute_encoding(graph, name, settings, threads=plan.threads, on_progress=_steps(advance))
-        writer.write_group(f"encodings/{name}", computed.arrays)
-        notices += computed.notices
-        for notice in computed.notices:
-            phases.say(f"note: {notice}")
-    return notices
-
-
-def _write_orderings(writer: "StoreWriter", graph: "Graph", plan: Plan, phases: Phases) -> None:
-    from gmn_prep.orderings import compute_ordering
-
-    missing = [name for name in writer.manifest.orderings if not writer.has_group(f"orderings/{name}")]
-    if not missing:
-        return
-    with phases.phase("orderings", len(missing), "orderings") as advance:
-        for name in missing:
-            ordering = compute_ordering(graph, name, seed=plan.config.seed, threads=plan.threads)
-            writer.write_group(f"orderings/{name}", asdict(ordering))
-            advance(1)
-
-
-def _write_tokens(writer: "StoreWriter", tokenizer: "Tokenizer", threads: int, phases: Phases) -> None:
-    """Tokenize block after block while one thread writes the one before: at most three blocks are in memory."""
-    missing = writer.missing_blocks()
-    borders = writer.block_ptr
-    total = sum(int(borders[b + 1] - borders[b]) for b in missing)
-    with (
-        ThreadPoolExecutor(threads) as pool,
-        ThreadPoolExecutor(1) as disk,
-        phases.phase("writing", len(missing), "blocks") as wrote,
-        phases.phase("walks", total, "nodes") as walked,
-    ):
-
-        def write(number: int, block: "BlockArrays") -> None:
-            writer.write_block(number, block)
-            wrote(1)
-
-        pending: Future[None] | None = None
-        for number in missing:
-            block = tokenizer.block(int(borders[number]), int(borders[number + 1]), pool, walked)
-            if pending is not None:
-                pending.result()
-            pending = disk.submit(write, number, block)
-        if pending is not None:
-            pending.result()
-
-
-def _steps(advance: Any) -> Any:
-    """An `on_progress(done, total)` that moves a bar which counts steps."""
-    last = 0
-
-    def on_progress(done: int, _total: int) -> None:
-        nonlocal last
-        advance(done - last)
-        last = done
-
-    return on_progress
-
-
-def _bytes_in(path: Path) -> int:
-    return sum(f.stat().st_size for f in path.rglob("*") if f.is_file()) if path.exists() else 0

@@ -6,14 +6,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gmn_pipeline.console.config import Layer, load_config, read_toml, setting
+from gmn_pipeline.console.machine import MOST_THREADS
 from gmn_pipeline.errors import ConfigError
+from gmn_pipeline.place import StorePlace
 from gmn_pipeline.recipes import choose_recipe
 from gmn_prep.orderings import ORDERINGS
 
 TOKENS, ENCODINGS, DATASET, STORE = "Tokens", "Encodings and orderings", "Dataset", "Store"
 TABLES = "Tables of your own"
 """Headings of `gmn-prep tokenize --help`."""
-MOST_THREADS = 1024
+LEAST_MEMORY, MOST_MEMORY = 0.75, 1e6
+"""GB: what the interpreter, compiled kernels and a sort take at least."""
 TABLE_OPTIONS = ("src", "dst", "id", "label", "time", "features", "drop")
 """Options about the columns of the user's tables."""
 
@@ -100,12 +103,26 @@ class TokenizeConfig:
     data_root: Path | None = setting(
         None, help="Folder of raw datasets. Default: $GMN_DATA_ROOT, or data/raw.", group=DATASET
     )
-    out: Path | None = setting(None, help="Store to write. Default: data/NAME.zarr.", group=STORE)
+    out: StorePlace | None = setting(
+        None, help="Store to write: a path, or s3://BUCKET/NAME.zarr. Default: data/NAME.zarr.", group=STORE
+    )
     codec: Literal["raw", "zstd"] = setting(
         "raw", help="raw can be mapped without copying; zstd is smaller.", group=STORE
     )
     block_size: int | None = setting(None, help="Nodes per block. Default: chosen from m, M and s.", group=STORE)
     threads: int | None = setting(None, help="Threads. Default: all cores. Never changes a byte.", group=STORE)
+    memory: float | None = setting(
+        None,
+        help="GB of memory to aim at: a table of edges is sorted on disk and the graph is mapped. Default: the "
+        "graph is held in memory. Never changes a byte.",
+        group=STORE,
+    )
+    dask: str | None = setting(
+        None,
+        help="Dask scheduler to work on, as tcp://HOST:8786, or `local` for processes of this machine. Never changes "
+        "a byte.",
+        group=STORE,
+    )
     force: bool = setting(False, help="Write the store again and replace the existing one.", group=STORE)
 
     def __post_init__(self) -> None:
@@ -116,6 +133,10 @@ class TokenizeConfig:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ConfigError(f"{name} is {value}; it must be at least 1")
+        if self.memory is not None and not LEAST_MEMORY <= self.memory <= MOST_MEMORY:
+            raise ConfigError(f"memory is {self.memory:g} GB; it must lie in {LEAST_MEMORY:g}..{MOST_MEMORY:g}")
+        if self.memory is not None and self.codec != "raw":
+            raise ConfigError("--memory writes arrays piece by piece, as --codec raw; leave one out")
         if (self.threads or 0) > MOST_THREADS:
             raise ConfigError(
                 f"threads is {self.threads:,}; at most {MOST_THREADS:,} are allowed; leave it out to use all cores"

@@ -7,28 +7,12 @@ from typing import Annotated, Any
 import typer
 
 from gmn_pipeline.console.cli import make_app, run_app, takes_config
+from gmn_train.cli_many import search, table
+from gmn_train.cli_options import Change, Json, ModelName, Quiet, RunPath, Store
+from gmn_train.ranks.environment import find_place, is_started
 from gmn_train.settings.run_settings import TrainConfig
 
 app = make_app("Train Graph Mamba Networks from token stores.")
-
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
-RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="A run: its folder, or its name.")]
-Store = Annotated[Path | None, typer.Option(metavar="PATH", help="Store to use instead. Default: the run's.")]
-
-
-ModelName = Annotated[
-    str | None,
-    typer.Option("--model", help="Model to train; `gmn-train models` lists them. [default: gmn]", metavar="NAME"),
-]
-Change = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        help="Any setting, such as lr=0.01 or model.width=96; `gmn-train settings` lists them. May be repeated.",
-        metavar="KEY=VALUE",
-    ),
-]
 
 
 @app.command()
@@ -44,6 +28,10 @@ def run(
     run_dir: Annotated[
         Path | None, typer.Option(help="Folder of the run. Default: data/runs/...", metavar="PATH")
     ] = None,
+    with_control: Annotated[
+        bool,
+        typer.Option("--with-control", help="Train its message passing alone too, at equal epochs and equal seconds."),
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Start from the beginning, even if the run exists.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the estimate of memory and time; write nothing.")
@@ -55,13 +43,22 @@ def run(
     from gmn_train.settings.request import parse_numbers, read_request
 
     file, flags = request
-    config = read_request({**flags, "model.name": model}, file, change or []).config
+    place = find_place()
+    if is_started():
+        flags = {**flags, "procs": place.size}
+    asked = read_request({**flags, "model.name": model}, file, change or [])
+    config = asked.config
+    if config.procs > 1 and not is_started() and not dry_run:
+        _launch(config.procs)
+    quiet = quiet or not place.leads
     several = {"seeds": parse_numbers(seeds, "seeds"), "splits": parse_numbers(splits, "splits")}
 
     from gmn_train.runs.display import Display
 
     with Display.for_person(silent=quiet or json) as display:
         display.say(f"loading {config.store.name} and model {config.model.name}")  # torch takes seconds to import
+        if asked.measured:
+            display.say(asked.measured)
         from gmn_train.runs.outcome import report_plan, report_runs
         from gmn_train.runs.start import plan_run, start_runs
 
@@ -71,7 +68,9 @@ def run(
             if not quiet:
                 report_plan(plan, count, as_json=json)
             return
-        finished = start_runs(config, display, **several, name=name, run_dir=run_dir, force=force)
+        finished = start_runs(
+            config, display, **several, name=name, run_dir=run_dir, force=force, with_control=with_control
+        )
     if not quiet:
         report_runs(finished, as_json=json)
 
@@ -82,6 +81,7 @@ def resume(
     *,
     epochs: Annotated[int | None, typer.Option(metavar="N", help="Train longer, to this many epochs in all.")] = None,
     threads: Annotated[int | None, typer.Option(metavar="N", help="Threads. Default: the run's.")] = None,
+    procs: Annotated[int | None, typer.Option(metavar="N", help="Processes. Default: the run's.")] = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -90,15 +90,35 @@ def resume(
     from gmn_train.runs.naming import find_run
 
     path = find_run(run)
+    place, procs = find_place(), procs or _procs_of(path)
+    if is_started():
+        procs = place.size
+    elif procs > 1:
+        _launch(procs)
+    quiet = quiet or not place.leads
 
     with Display.for_person(silent=quiet or json) as display:
         display.say(f"loading {path}")
         from gmn_train.runs.outcome import report_runs
         from gmn_train.runs.start import resume_run
 
-        finished = resume_run(path, display, threads=threads, epochs=epochs)
+        finished = resume_run(path, display, threads=threads, epochs=epochs, procs=procs)
     if not quiet:
         report_runs([finished], as_json=json)
+
+
+def _launch(procs: int) -> None:
+    """Run this very command as several processes, and end with it."""
+    from gmn_train.ranks.launch import launch_processes
+
+    raise typer.Exit(launch_processes(procs))
+
+
+def _procs_of(path: Path) -> int:
+    """The processes that a run was started with."""
+    from gmn_train.runs.folder import RunFolder
+
+    return RunFolder(path).config().procs
 
 
 def _find_and_tell(run: Path, *, silent: bool) -> Path:
@@ -195,36 +215,8 @@ def list_runs(
     print_runs(folder, as_json=json)
 
 
-@app.command()
-def table(
-    specs: Annotated[list[Path], typer.Argument(metavar="SPEC...", help="Tables to make, TOML files.")],
-    *,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the tables. Runs are in data/runs.")] = Path(
-        "data/tables"
-    ),
-    jobs: Annotated[int, typer.Option(metavar="N", help="Runs at a time.")] = 1,
-    threads: Annotated[int | None, typer.Option(metavar="N", help="Threads of each run.", show_default=False)] = None,
-    markdown: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also write all tables into one page.", show_default=False)
-    ] = None,
-    only_write: Annotated[bool, typer.Option("--only-write", help="Write finished runs; run nothing.")] = False,
-    quiet: Quiet = False,
-) -> None:
-    """Run a table of models, seeds and splits and write it as Markdown and HTML. Finished runs are skipped."""
-    from gmn_train.tables.making import make_tables, write_results
-
-    def say(text: str) -> None:
-        if not quiet:
-            print(text, flush=True)
-
-    tables = make_tables(specs, out, workers=jobs, threads=threads, only_write=only_write, say=say)
-    for made in tables:
-        say(
-            f"{made.markdown} and {made.page.name}"
-            + (f"; {made.open_runs} runs are not finished" if made.open_runs else "")
-        )
-    if markdown is not None:
-        say(f"{write_results(tables, markdown)}")
+app.command()(table)
+app.command()(search)
 
 
 @app.command()

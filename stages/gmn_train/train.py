@@ -8,7 +8,8 @@ import math
 import platform
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,17 +21,20 @@ from gmn_pipeline.console.interrupt import raise_if_interrupted
 from gmn_pipeline.console.machine import peak_memory
 from gmn_pipeline.counter_random import Purpose, key_path
 from gmn_pipeline.errors import NotFiniteError, TrainError
-from gmn_pipeline.store.reader import TokenStore
+from gmn_pipeline.store.reading.reader import TokenStore
 from gmn_train.data.labelled import LabelledData
-from gmn_train.data.read_ahead import Clock, ReadAhead
+from gmn_train.data.read_ahead import Clock, ReadAhead, look_ahead
 from gmn_train.data.samplers import Loaded, Sampler, make_sampler
 from gmn_train.data.steps import Step
 from gmn_train.data.unread import unread_parts
+from gmn_train.learning.averaging import WeightAverage
 from gmn_train.learning.evaluation import evaluate_parts, is_better
 from gmn_train.learning.losses import class_weights, task_loss
 from gmn_train.learning.optimizer import learning_rate, make_optimizer
 from gmn_train.machine.compute import Compute
 from gmn_train.model.frame import GraphModel, make_graph_model
+from gmn_train.ranks.prediction import predict_together
+from gmn_train.ranks.team import Grains, Team
 from gmn_train.runs.checkpoint import Checkpoints, Progress
 from gmn_train.runs.display import RunHeader, Watcher
 from gmn_train.runs.estimate import estimate_run
@@ -48,9 +52,14 @@ class Training:
     config: TrainConfig
     sampler: Sampler
     model: GraphModel
+    average: WeightAverage
     optimizer: torch.optim.Optimizer
     compute: Compute
     class_weights: Tensor | None
+    parts: tuple[str, ...] = ("val", "test")
+    """What an epoch's evaluation looks at; a search leaves `test` out."""
+    team: Team | None = None
+    """Where a step is cut into grains, for several processes."""
 
     @classmethod
     def prepare(cls, config: TrainConfig, store: TokenStore, clock: Clock | None = None) -> "Training":
@@ -61,21 +70,45 @@ class Training:
         weights = class_weights(data.task, np.asarray(data.graph.y)[data.items["train"]])
         if weights is not None:
             weights = weights.to(compute.device)
-        return cls(config, make_sampler(data, config, clock), model, make_optimizer(model, config), compute, weights)
+        sampler = make_sampler(data, config, clock)
+        team = None if config.grains is None else Team.of(sampler, model, compute.device)
+        assert config.epochs is not None
+        average = WeightAverage(model, config.average, config.epochs * len(sampler.training_steps(0)))
+        return cls(config, sampler, model, average, make_optimizer(model, config), compute, weights, team=team)
+
+    def load(self, place: Place) -> Loaded | Grains:
+        """Read the inputs of one step, or of this process's part of it."""
+        return (self.sampler if self.team is None else self.team).load(place[1], place[0])
+
+    def evaluate(self, model: GraphModel) -> dict[str, float]:
+        """The metric of the parts that choose and report a model."""
+        together = None if self.team is None else partial(predict_together, self.team)
+        return evaluate_parts(self.sampler, model, self.compute, self.parts, together=together)
 
 
-def train(config: TrainConfig, store: TokenStore, folder: RunFolder, watcher: Watcher) -> dict[str, Any]:
-    """Train from the beginning, or from the folder's last checkpoint; returns the summary it also writes."""
+def train(
+    config: TrainConfig,
+    store: TokenStore,
+    folder: RunFolder,
+    watcher: Watcher,
+    *,
+    parts: tuple[str, ...] = ("val", "test"),
+) -> dict[str, Any]:
+    """Train from the beginning, or from the folder's last checkpoint; returns the summary it also writes.
+
+    parts: of the split, what to evaluate; `val` is always among them.
+    """
     assert config.epochs is not None
     clock = Clock()
-    training = Training.prepare(config, store, clock)
+    training = replace(Training.prepare(config, store, clock), parts=parts)
     checkpoints = Checkpoints(folder, config)
-    progress = checkpoints.restore(training.model, training.optimizer)
+    progress = checkpoints.restore(training.model, training.average, training.optimizer)
     clock.add(progress.clock)  # of earlier sittings
     progress.clock = clock
     sampler = training.sampler
-    with folder.writing():
-        sampler.data.trained_on.save(folder.path)
+    if folder.writes:
+        with folder.writing():
+            sampler.data.trained_on.save(folder.path)
     watcher.start(describe_run(training, folder, progress.epoch))
     with tell_compilation(watcher.say), Termination() as termination:
         _estimate(training, progress, watcher)
@@ -88,7 +121,7 @@ def train(config: TrainConfig, store: TokenStore, folder: RunFolder, watcher: Wa
 
 def _estimate(training: Training, progress: Progress, watcher: Watcher) -> None:
     """Tell the watcher what to expect, from earlier sittings or from a few timed steps."""
-    if watcher.wants_estimate:
+    if watcher.wants_estimate and training.team is None:
         clock = progress.clock
         before = clock.trained + clock.evaluated + clock.waited
         estimate = estimate_run(training, measured=before / progress.epoch if progress.epoch else None)
@@ -107,9 +140,12 @@ def _run_epochs(
     """All steps that are still to do. Raises StoppedError, the run saved, where the process was told to end."""
     config, sampler, clock = training.config, training.sampler, progress.clock
     assert config.epochs is not None
+    places = _places(sampler, progress, config.epochs)
+    if sampler.data.store.storage.room is not None:  # the blocks of later steps come over the network meanwhile
+        places = look_ahead(places, lambda place: sampler.expect(place[1]))
     ahead = ReadAhead(
-        _places(sampler, progress, config.epochs),
-        lambda place: sampler.load(place[1], place[0]),
+        places,
+        training.load,
         clock,
         threads=config.loader_threads,
     )
@@ -128,9 +164,10 @@ def _run_epochs(
         if progress.step == steps:
             watcher.step(epoch, steps, steps)
             stop = _end_epoch(training, folder, checkpoints, progress, rate, watcher)
-        end = termination.asked or stop or progress.epoch == config.epochs
+        asked = termination.asked if training.team is None else training.team.agree(termination.asked)
+        end = asked or stop or progress.epoch == config.epochs
         if end or time.monotonic() - saved_at >= config.checkpoint_seconds:
-            checkpoints.save(training.model, training.optimizer, progress)
+            checkpoints.save(training.model, training.average, training.optimizer, progress)
             saved_at = time.monotonic()
         if stop:
             watcher.say(
@@ -138,7 +175,7 @@ def _run_epochs(
                 f"than epoch {progress.best_epoch + 1}"
             )
             break
-        if termination.asked and progress.epoch < config.epochs:
+        if asked and progress.epoch < config.epochs:
             raise stopped(folder.path, progress.epoch, progress.step)
 
 
@@ -151,31 +188,43 @@ def _places(sampler: Sampler, progress: Progress, epochs: int) -> Iterator[Place
                 yield epoch, step
 
 
-def train_step(training: Training, loaded: Loaded, rate: float, place: tuple[int, int]) -> tuple[float, int]:
+def train_step(training: Training, loaded: Loaded | Grains, rate: float, place: tuple[int, int]) -> tuple[float, int]:
     """One step; returns (loss, training items in it). TrainError names the place where something is not finite."""
-    config, model, optimizer, compute = training.config, training.model, training.optimizer, training.compute
-    torch.manual_seed(int(key_path(config.seed, Purpose.DROPOUT, *place)) >> 1)
+    config, model, optimizer = training.config, training.model, training.optimizer
     for group in optimizer.param_groups:
         group["lr"] = rate
-    data = training.sampler.data
-    rows = torch.from_numpy(np.flatnonzero(np.isin(loaded.items, data.items["train"])))
     model.train()
+    optimizer.zero_grad(set_to_none=True)
     try:
-        with compute.autocast():
-            logits = model(compute.move(loaded.inputs)).logits[rows.to(compute.device)]
+        if isinstance(loaded, Loaded):
+            value, items = _differentiate(training, loaded, place)
+        else:
+            assert training.team is not None
+            value, items = training.team.differentiate(training, loaded, place)
     except NotFiniteError:
         raise _diverged("the model's states became NaN or infinite", place) from None
-    assert loaded.y is not None
-    loss = task_loss(data.task, logits, loaded.y[rows].to(compute.device), training.class_weights)
-    value = float(loss.detach())
     if not math.isfinite(value):
         raise _diverged(f"the loss became {value}", place)
-    optimizer.zero_grad(set_to_none=True)
-    loss.backward()
     norm = float(nn.utils.clip_grad_norm_(model.parameters(), config.clip or math.inf))
     if not math.isfinite(norm):  # before it reaches the weights, and with them a checkpoint
         raise _diverged(f"the gradient became {norm}", place)
     optimizer.step()
+    training.average.update(model)
+    return value, items
+
+
+def _differentiate(training: Training, loaded: Loaded, place: tuple[int, int]) -> tuple[float, int]:
+    """Set the gradients of a step in one piece; returns (loss, training items)."""
+    compute, data = training.compute, training.sampler.data
+    torch.manual_seed(int(key_path(training.config.seed, Purpose.DROPOUT, *place)) >> 1)
+    rows = torch.from_numpy(np.flatnonzero(np.isin(loaded.items, data.items["train"])))
+    with compute.autocast():
+        logits = training.model(compute.move(loaded.inputs)).logits[rows.to(compute.device)]
+    assert loaded.y is not None
+    loss = task_loss(data.task, logits, loaded.y[rows].to(compute.device), training.class_weights)
+    value = float(loss.detach())
+    if math.isfinite(value):
+        loss.backward()
     return value, len(rows)
 
 
@@ -192,17 +241,18 @@ def _end_epoch(
     """Evaluate, record, keep the best, go on to the next epoch; returns whether to stop early."""
     config, epoch, clock = training.config, progress.epoch, progress.clock
     row: dict[str, Any] = {"epoch": epoch, "loss": progress.loss_sum / max(progress.loss_count, 1), "lr": rate}
-    if (epoch + 1) % config.eval_every == 0 or epoch + 1 == config.epochs:
+    if (epoch + 1) % (config.eval_every or 1) == 0 or epoch + 1 == config.epochs:
         before = clock.evaluated
         try:
             with clock.evaluating():
-                row |= evaluate_parts(training.sampler, training.model, training.compute, ("val", "test"))
+                model: GraphModel = training.average.module  # type: ignore[assignment]
+                row |= training.evaluate(model)
         except NotFiniteError:
             raise _diverged("the model's states became NaN or infinite", (epoch, progress.step - 1)) from None
         row["eval_seconds"] = round(clock.evaluated - before, 4)
         if is_better(row["val"], progress.best, training.sampler.data.task.higher_is_better):
-            progress.best, progress.best_epoch, progress.test_at_best = row["val"], epoch, row["test"]
-            checkpoints.save_best(training.model)
+            progress.best, progress.best_epoch, progress.test_at_best = row["val"], epoch, row.get("test", math.nan)
+            checkpoints.save_best(model)
     row["seconds"] = round(clock.trained + clock.evaluated, 3)
     folder.append_metrics(row)
     watcher.epoch(row, progress.best, progress.best_epoch)
@@ -250,6 +300,7 @@ def _summarise(training: Training, progress: Progress) -> dict[str, Any]:
         "mode": config.mode,
         "precision": training.compute.precision,
         "threads": torch.get_num_threads(),
+        **({} if training.team is None else training.team.facts()),
         "seed": config.seed,
         "split": config.split,
         "store": {"name": config.store.name, "fingerprint": config.fingerprint},

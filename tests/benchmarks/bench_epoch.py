@@ -11,7 +11,7 @@ import torch
 
 from gmn_pipeline import TokenSettings
 from gmn_pipeline.console.machine import peak_memory
-from gmn_pipeline.store.blocks import default_block_size
+from gmn_pipeline.store.format.blocks import default_block_size
 from gmn_train.data.steps import WHOLE_GRAPH
 from gmn_train.learning.losses import task_loss
 from gmn_train.settings.model_settings import ModelConfig

@@ -25,7 +25,7 @@ from gmn_train.data.inputs.record import Neighbourhood
 from gmn_train.data.token_chunks import TokenChunk
 from gmn_train.model import GMN, InputSource, ModelConfig, whole_inputs
 from gmn_train.model.encoders.pooling import pool_tokens
-from gmn_train.model.layers.branches import GcnBranch
+from gmn_train.model.message_passing.branches import GcnBranch
 from tests.benchmarks.timing import Row, best_seconds, side_by_side
 from tests.train.model_stores import model_store
 

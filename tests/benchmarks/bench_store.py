@@ -10,7 +10,7 @@ import numpy as np
 import zarr
 
 from gmn_pipeline import TokenSettings, TokenStore
-from gmn_pipeline.store.blocks import default_block_size
+from gmn_pipeline.store.format.blocks import default_block_size
 from gmn_prep.datasets import DatasetOptions, load_dataset
 from tests.benchmarks.timing import Row, side_by_side
 from tests.stores import write_store

@@ -39,6 +39,8 @@ def test_mistakes_get_one_line(tmp_path: Path) -> None:
     run("gmn-prep", "plan", *SETTINGS, "--out", "s.zarr", "--quiet", cwd=tmp_path)
     for arguments, message in (
         (("part", "s.zarr", 7, "--of", 3), "part 7 does not exist; with 3 parts they are 0..2"),
+        (("part", "s.zarr", 0, "--of", 0), "--of is 0; it must be from 1"),
+        (("part", "s.zarr", 0, "--threads", -1), "--threads is -1; it must be from 1"),
         (("part", "nowhere.zarr", 0), "no store at nowhere.zarr"),
     ):
         done = run("gmn-prep", *arguments, cwd=tmp_path)

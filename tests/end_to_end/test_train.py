@@ -15,7 +15,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from gmn_pipeline import Graph, StoreWriter, Task, TokenSettings
-from gmn_pipeline.store.writer import plan_manifest
+from gmn_pipeline.store.writing.writer import plan_manifest
 from tests.end_to_end.commands import command, run
 from tests.stores import write_store
 

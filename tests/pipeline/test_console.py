@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gmn_pipeline import __version__
-from gmn_pipeline.console.cli import run_app
+from gmn_pipeline.console.cli import make_app, run_app
 from gmn_pipeline.errors import ConfigError
 from gmn_prep.cli import app as prep
 from gmn_train.cli import app as train
@@ -59,3 +59,30 @@ def test_nearest_names_and_any_case(tmp_path: Any) -> None:
         read_request({"store": store}, None, ["width=32"])
     assert read_request({"store": store, "model.name": "GPS+Mamba"}).config.model.name == "gps+mamba"
     assert MODELS.find("GMN").name == "gmn"
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (OSError(24, "Too many open files", "g.npz"), "Too many open files (g.npz)"),
+        (MemoryError("Unable to allocate 3 TiB"), "there is not enough memory (Unable to allocate 3 TiB)"),
+        (EOFError("Ran out of input"), "Ran out of input"),
+    ],
+)
+def test_errors_of_the_machine_are_one_line(error: Exception, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    app = make_app("test")
+
+    @app.command()
+    def work() -> None:
+        raise error
+
+    app.command("rest")(lambda: None)
+    with pytest.raises(SystemExit) as end:
+        run_app(app, ["work"])
+    said = capsys.readouterr().err
+    assert end.value.code == 2
+    assert said.startswith("error: ")
+    assert words in said
+    assert said.count("\n") == 1
+    with pytest.raises((OSError, MemoryError)):
+        run_app(app, ["--debug", "work"])

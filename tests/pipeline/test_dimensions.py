@@ -8,8 +8,8 @@ import pytest
 import zarr
 
 from gmn_pipeline import TokenSettings, TokenStore
-from gmn_pipeline.store import group_writer
-from gmn_pipeline.store.dimensions import DIMENSIONS, dimension_names
+from gmn_pipeline.store.files import group_writer
+from gmn_pipeline.store.format.dimensions import DIMENSIONS, dimension_names
 from tests.stores import ring_graph, write_store
 
 

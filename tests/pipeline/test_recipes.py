@@ -1,5 +1,7 @@
 """Recipes: every one fits both commands, and flags and files win over them."""
 
+import re
+
 import pytest
 
 from gmn_pipeline import TokenSettings
@@ -69,6 +71,28 @@ def test_what_is_said_twice_or_undoes_the_model_is_refused(tmp_path):
     with pytest.raises(ConfigError, match=r"mpnn is the model with node_scan = False, and .*c.toml makes it True"):
         read_request({"store": store, "model.name": "mpnn"}, file)
     assert read_request({"store": store, "model.name": "MPNN"}).config.model.name == "mpnn"
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_a_recipe_says_what_was_measured_and_how(name):
+    measured = read_recipe(name).measured
+    assert re.match(r"Not measured\.|Measured: .*\d\.\d.* by `gmn-train \w+ --.+`\.$", measured), measured
+
+
+def test_a_recipe_of_the_users_own_is_a_path(tmp_path):
+    store = write_store(tmp_path / "a.zarr", ring_graph(20, 20), TokenSettings(1, 2, 1), dataset="minesweeper").path
+    own = tmp_path / "mine.toml"
+    own.write_text("measured = 'Measured: 0.9'\n[train]\nepochs = 7\n[train.model]\nname = 'mpnn'\n")
+    request = read_request({"store": store, "recipe": str(own)})
+    assert (request.config.epochs, request.config.model.name, request.config.recipe) == (7, "mpnn", str(own))
+    assert request.measured == f"recipe {own}: Measured: 0.9"
+    assert read_request({"store": store, "recipe": "none"}).measured is None
+    assert read_request({"store": store, "m": 1, "s": 1}).measured.startswith("recipe minesweeper: Measured: ")
+    with pytest.raises(ConfigError, match=r"there is no config file .*none\.toml"):
+        read_request({"store": store, "recipe": str(tmp_path / "none.toml")})
+    own.write_text("epochs = 7\n")
+    with pytest.raises(ConfigError, match=r"is not a recipe: 'epochs' is not its key"):
+        read_request({"store": store, "recipe": str(own)})
 
 
 def test_unknown_names_are_told():

@@ -8,10 +8,10 @@ import pytest
 
 from gmn_pipeline import TokenSettings
 from gmn_pipeline.errors import ConfigError
-from gmn_pipeline.store.blocks import default_block_size, plan_blocks
-from gmn_pipeline.store.schema import BlockFacts, block_specs, fixed_groups
-from gmn_pipeline.store.token_settings import smallest_unsigned
-from gmn_pipeline.store.writer import plan_manifest
+from gmn_pipeline.store.format.blocks import default_block_size, plan_blocks
+from gmn_pipeline.store.format.schema import BlockFacts, block_specs, fixed_groups
+from gmn_pipeline.store.format.token_settings import smallest_unsigned
+from gmn_pipeline.store.writing.writer import plan_manifest
 from tests.stores import ring_graph
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "store-format.md"

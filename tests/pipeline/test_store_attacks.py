@@ -1,6 +1,7 @@
 """Stores that are hostile, replaced or cut off under a reader: one clear error, no crash, no hang, no large memory."""
 
 import errno
+import io
 import mmap
 import os
 import shutil
@@ -10,6 +11,7 @@ import textwrap
 import time
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,8 +20,9 @@ from numcodecs import zstd
 
 from gmn_pipeline import StoreWriter, TokenSettings, TokenStore
 from gmn_pipeline.errors import ConfigError, StoreCorruptError, StoreError
-from gmn_pipeline.store.quick_check import quick_check
-from gmn_pipeline.store.writing import plan_manifest
+from gmn_pipeline.store.checking.byte_check import ByteCheck
+from gmn_pipeline.store.checking.quick_check import quick_check
+from gmn_pipeline.store.writing.verbs import plan_manifest
 from tests.forgery import chunk_of, edit_manifest, poke, seal
 from tests.stores import ring_graph, write_store
 
@@ -207,11 +210,12 @@ def test_a_file_system_without_locks_serves_too(tmp_path: Path, monkeypatch: pyt
     def refuse(*_: object) -> None:
         raise OSError(errno.EBADF, "Bad file descriptor")
 
-    from gmn_pipeline.store import group_writer, replace_store, storage
+    from gmn_pipeline.store.files import group_writer, storage
+    from gmn_pipeline.store.writing import replace_store
 
     for module in (group_writer, replace_store, storage):
         monkeypatch.setattr(module.fcntl, "flock", refuse)
-    monkeypatch.setattr("gmn_pipeline.store.writer.take_lock", lambda *_: FileLock(tmp_path / "unused.lock"))
+    monkeypatch.setattr("gmn_pipeline.store.writing.writer.take_lock", lambda *_: FileLock(tmp_path / "unused.lock"))
     path = write_store(tmp_path / "s.zarr", ring_graph(), SETTINGS, orderings=()).path
     TokenStore.open(path).verify()
     replace_by_force(path, seed=1)
@@ -266,6 +270,43 @@ def test_check_sampled_looks_at_the_graph_too(tmp_path: Path) -> None:
     assert store.graph.x is not None
     with pytest.raises(StoreCorruptError, match="graph/x was changed"):
         store.finish_check()
+
+
+def test_a_disk_that_cannot_be_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also by the check in the background: a part that could not be read does not pass for a good one."""
+    store = TokenStore.open(make(tmp_path / "s.zarr"), check="sampled")
+    store.finish_check()
+    original, block = os.fdopen, store.storage._open("tokens/b00001/zarr.json")[0]  # type: ignore[attr-defined]
+    inode = os.fstat(block).st_ino
+    os.close(block)
+
+    class Broken(io.RawIOBase):
+        def read(self, _size: int = -1) -> bytes:
+            raise OSError(errno.EIO, "Input/output error")
+
+    def open_file(descriptor: int, *arguments: Any, **options: Any) -> Any:
+        broken = os.fstat(descriptor).st_ino == inode
+        return Broken() if broken else original(descriptor, *arguments, **options)
+
+    store.view().gather([0, 20])
+    store.finish_check()
+    monkeypatch.setattr(os, "fdopen", open_file)
+    again = TokenStore.open(store.path, check="sampled")
+    with pytest.raises(StoreError, match=r"b00001/zarr\.json cannot be read: Input/output error"):
+        again.view().gather([20])
+    with pytest.raises(StoreError, match=r"b00001/zarr\.json cannot be read: Input/output error"):
+        again.finish_check()
+
+
+def test_a_check_that_fails_in_any_way_is_raised() -> None:
+    check = ByteCheck()
+
+    def fail(_part: object) -> None:
+        raise MemoryError("none is left")
+
+    check.first_use("graph", fail)
+    with pytest.raises(MemoryError):
+        check.finish()
 
 
 CUT = textwrap.dedent(

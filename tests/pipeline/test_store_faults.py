@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from gmn_pipeline import TokenSettings, TokenStore
 from gmn_pipeline.errors import StoreCorruptError, StoreError
-from gmn_pipeline.store.digests import digest_of
-from gmn_pipeline.store.manifest import ATTRIBUTE, CHECKSUM_ATTRIBUTE
+from gmn_pipeline.store.format.digests import digest_of
+from gmn_pipeline.store.format.manifest import ATTRIBUTE, CHECKSUM_ATTRIBUTE
 from tests.stores import ring_graph, write_store
 
 

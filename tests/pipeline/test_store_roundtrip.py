@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from gmn_pipeline import Graph, TokenSettings, TokenStore
 from gmn_pipeline.errors import ConfigError, StoreError, StoreUnfinishedError
-from gmn_pipeline.store.schema import block_name, block_specs, fixed_groups
-from gmn_pipeline.store.view import TokenBatch
+from gmn_pipeline.store.format.schema import block_name, block_specs, fixed_groups
+from gmn_pipeline.store.reading.view import TokenBatch
 from tests.reference.tokens import sequence
 from tests.stores import ring_graph, write_store
 from tests.strategies import graphs, settings
@@ -178,7 +178,7 @@ def test_open_refuses_what_is_no_finished_store(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="not a token store"):
         TokenStore.open(tmp_path / "other.zarr")
     from gmn_pipeline import StoreWriter
-    from gmn_pipeline.store.writer import plan_manifest
+    from gmn_pipeline.store.writing.writer import plan_manifest
 
     graph = ring_graph()
     StoreWriter.open(tmp_path / "u.zarr", plan_manifest(graph, TokenSettings(1, 1, 1), block_size=8), graph).close()

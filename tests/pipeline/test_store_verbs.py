@@ -7,6 +7,7 @@ import sys
 import tempfile
 import textwrap
 import time
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,8 +16,8 @@ import pytest
 
 from gmn_pipeline import TokenSettings, TokenStore
 from gmn_pipeline.errors import StoreClashError, StoreCorruptError, StoreUnfinishedError
-from gmn_pipeline.store.manifest_file import manifest_in
-from gmn_pipeline.store.writing import create_store, finalise_store, missing_groups, plan_manifest, write_block
+from gmn_pipeline.store.files.manifest_file import manifest_in
+from gmn_pipeline.store.writing.verbs import create_store, finalise_store, missing_groups, plan_manifest, write_block
 from gmn_prep.tokens.tokenizer import Tokenizer
 from tests.stores import ring_graph, write_store
 
@@ -29,7 +30,7 @@ WORKER = textwrap.dedent(
     from concurrent.futures import ThreadPoolExecutor
     from pathlib import Path
     from gmn_pipeline import TokenStore
-    from gmn_pipeline.store.writing import finalise_store, missing_groups, write_block
+    from gmn_pipeline.store.writing.verbs import finalise_store, missing_groups, write_block
     from gmn_prep.tokens.tokenizer import Tokenizer
     path = Path(sys.argv[1])
     store = TokenStore.open(path, unfinished=True)
@@ -96,6 +97,8 @@ def test_an_unfinished_store_serves_its_graph_to_workers_only(tmp_path: Path) ->
 class InMemory:
     """A second kind of storage, as small as the protocol allows."""
 
+    room = None
+
     def __init__(self, files: dict[str, bytes]) -> None:
         self.files = files
 
@@ -120,6 +123,9 @@ class InMemory:
 
     def exists(self, name: str) -> bool:
         return name in self.files
+
+    def expect(self, groups: Iterable[str]) -> None:
+        pass
 
 
 @pytest.mark.parametrize("codec", ["raw", "zstd"])

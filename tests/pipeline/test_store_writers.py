@@ -12,7 +12,7 @@ import pytest
 
 from gmn_pipeline import StoreWriter, TokenSettings, TokenStore
 from gmn_pipeline.errors import StoreBusyError, StoreClashError, StoreError
-from gmn_pipeline.store.writer import plan_manifest
+from gmn_pipeline.store.writing.writer import plan_manifest
 from tests.stores import ring_graph, write_store
 
 ROOT = Path(__file__).parents[2]

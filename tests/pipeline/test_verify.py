@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gmn_pipeline import TokenSettings, TokenStore
 from gmn_pipeline.errors import StoreCorruptError, StoreError
-from gmn_pipeline.store.verify_tree import check_tree
+from gmn_pipeline.store.checking.verify_tree import check_tree
 from tests.forgery import edit_document, poke, seal
 from tests.stores import ring_graph, write_store
 from tests.strategies import graphs

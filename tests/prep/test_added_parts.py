@@ -8,9 +8,9 @@ import pytest
 
 from gmn_pipeline import TokenStore
 from gmn_pipeline.errors import ConfigError, StoreError
-from gmn_pipeline.store import encodings as formats
-from gmn_pipeline.store.array_spec import array_spec
-from gmn_pipeline.store.encodings import EncodingFormat
+from gmn_pipeline.store.format import encodings as formats
+from gmn_pipeline.store.format.array_spec import array_spec
+from gmn_pipeline.store.format.encodings import EncodingFormat
 from gmn_prep import encodings, orderings
 from gmn_prep.encodings import ComputedEncoding, EncodingEntry
 from gmn_prep.orderings import OrderingEntry

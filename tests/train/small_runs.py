@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from gmn_pipeline import Graph, Task, TokenStore
-from gmn_pipeline.store.manifest_file import read_manifest
+from gmn_pipeline.store.files.manifest_file import read_manifest
 from gmn_train.runs.checkpoint import Checkpoints
 from gmn_train.runs.display import Watcher
 from gmn_train.runs.folder import RunFolder

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gmn_pipeline.errors import DatasetError, nearest
-from gmn_pipeline.store.naming import store_stem
+from gmn_pipeline.store.format.naming import store_stem
 from gmn_pipeline.task import Task
 from gmn_prep.datasets.entry import Dataset, DatasetOptions, LoadedDataset, lazy
 from gmn_prep.datasets.public.gnn_benchmark import GNN_BENCHMARK
@@ -16,7 +16,7 @@ from gmn_prep.datasets.public.lrgb import LRGB
 from gmn_prep.datasets.public.malnet import MALNET_TINY
 from gmn_prep.datasets.public.ogb_node import OGB_NODE
 from gmn_prep.datasets.public.planetoid import PLANETOID
-from gmn_prep.datasets.user.table_file import name_files
+from gmn_prep.datasets.user.table_file import TABLE_SUFFIXES, name_files
 from gmn_prep.datasets.user.user_task import parse_task
 from gmn_prep.datasets.wanted_task import link_metric, wants_links
 from gmn_prep.tokenize_settings import TABLE_OPTIONS
@@ -68,6 +68,30 @@ _LINES = (
         source=GENERATED,
         takes={"graphs": 5_000, "seed": 0},
     ),
+    Dataset(
+        "ring-transfer",
+        lazy("generated.ring_transfer", "load_ring_transfer"),
+        size="500 graphs, 16 nodes each, or --graphs",
+        predicts=Task.of("node", "multiclass", 4, "accuracy"),
+        source=f"{GENERATED} (after Bodnar et al. 2021)",
+        takes={"graphs": 500, "seed": 0},
+    ),
+    Dataset(
+        "tree-match",
+        lazy("generated.tree_match", "load_tree_match"),
+        size="4,000 graphs, 15 nodes each, or --graphs",
+        predicts=Task.of("node", "multiclass", 8, "accuracy"),
+        source=f"{GENERATED} (Alon & Yahav 2021)",
+        takes={"graphs": 4_000, "seed": 0},
+    ),
+    Dataset(
+        "distant-pairs",
+        lazy("generated.distant_pairs", "load_distant_pairs"),
+        size="2,000 graphs, 30 nodes each, or --graphs",
+        predicts=Task.of("node", "multiclass", 4, "accuracy"),
+        source=GENERATED,
+        takes={"graphs": 2_000, "seed": 0},
+    ),
     *HETEROPHILOUS,
     *PLANETOID,
     *OGB_NODE,
@@ -97,6 +121,15 @@ def load_dataset(name_or_path: str, options: DatasetOptions) -> LoadedDataset:
         graph, more = hold_out_links(graph, options.seed, link_metric(options))
         notices += more
     return LoadedDataset(store_name(name_or_path, options), graph, tuple(notices))
+
+
+def check_table(name_or_path: str, options: DatasetOptions) -> None:
+    """Raise DatasetError unless it is a table of edges of the user's own."""
+    path = _find(name_or_path, options)
+    if not isinstance(path, Path) or path.suffix not in TABLE_SUFFIXES:
+        raise DatasetError(
+            f"--memory goes with a table of edges of your own ({', '.join(TABLE_SUFFIXES)}), not {name_or_path}"
+        )
 
 
 def dataset_identity(name_or_path: str, options: DatasetOptions) -> dict[str, Any]:

@@ -15,6 +15,16 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class Scratch:
+    """Where a dataset that need not fit into memory is built, and within what."""
+
+    folder: Path
+    sort_bytes: int
+    """Memory of the sort; what does not fit goes to the folder."""
+    threads: int
+
+
+@dataclass(frozen=True)
 class DatasetOptions:
     """Everything a user can say about a dataset."""
 
@@ -53,6 +63,9 @@ class DatasetOptions:
     """Columns to leave out."""
     header: bool = True
     """False where tables have no first row of names: columns are 0, 1, 2, ..."""
+
+    scratch: Scratch | None = None
+    """Build the graph on disk and map it: set by --memory."""
 
     def graph_count(self, default: int) -> int:
         """`graphs` of a generator, or its default; DatasetError where that is none."""

@@ -1,6 +1,6 @@
 """Positional and structural encodings of nodes: a new one is a file with a function, and a line in ENCODINGS.
 
-What a store keeps of an encoding is the other half of its entry, in `gmn_pipeline.store.encodings`.
+What a store keeps of an encoding is the other half of its entry, in `gmn_pipeline.store.format.encodings`.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ from gmn_pipeline.tables import Table, load_code
 
 if TYPE_CHECKING:
     from gmn_pipeline.graph import Graph
-    from gmn_pipeline.store.manifest import Scalar
+    from gmn_pipeline.store.format.manifest import Scalar
     from gmn_pipeline.types import Array
     from gmn_prep.tokenize_settings import TokenizeConfig
 
@@ -49,6 +49,10 @@ class EncodingEntry:
     """(graph, settings, seed) -> settings: decides what depends on the graph, or refuses by ConfigError."""
     option: str | None = None
     """The setting of `gmn-prep tokenize` with the number of columns; `--encoding NAME=K` serves all."""
+    share: str | Callable[..., Any] | None = None
+    """(graph, settings) -> arrays that every row needs; of an encoding whose rows can be computed apart."""
+    fill: str | Callable[..., Any] | None = None
+    """(graph, shared, settings, lo, hi, out): fills each array of `out` with its rows lo .. hi."""
     settings: "Callable[[int, TokenizeConfig], Settings]" = _seeded
     """What was asked, as the manifest keeps it: `k`, the number of columns, and what else decides the content."""
 
@@ -66,6 +70,8 @@ ENCODINGS: Table[EncodingEntry] = Table(
             "random_walk",
             "gmn_prep.encodings.random_walk.encoding:compute_random_walk",
             "gmn_prep.encodings.random_walk.encoding:settle_random_walk",
+            share="gmn_prep.encodings.random_walk.rows:share_random_walk",
+            fill="gmn_prep.encodings.random_walk.rows:fill_random_walk",
             option="rwse",
             settings=_random_walk_settings,
         ),
@@ -97,3 +103,16 @@ def compute_encoding(
     compute = load_code(ENCODINGS.find(name).compute)
     computed: ComputedEncoding = compute(graph, settings, threads=threads, on_progress=on_progress)
     return computed
+
+
+def join_rows(shared: "Mapping[str, Array]", out: "Mapping[str, Array]") -> "dict[str, Array]":
+    """Rows by node: row i of `out` is that of node shared["order"][i], or of node i where there is no such order."""
+    import numpy as np
+
+    order = shared.get("order")
+    if order is None:
+        return dict(out)
+    joined = {name: np.empty_like(rows) for name, rows in out.items()}
+    for name, rows in out.items():
+        joined[name][order] = rows
+    return joined

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from gmn_pipeline.counter_random import Purpose, child_keys, root_key
+from gmn_pipeline.counter_random import Purpose, child_key, root_key
 from gmn_pipeline.graph import Graph
 from gmn_pipeline.types import Array, IntArray
+
+NODES_AT_A_TIME = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -25,16 +27,36 @@ def order_by_levels(graph: Graph, levels: Array, seed: int) -> Ordering:
 
     A tie is broken by the draw (seed, ORDER_TIES, node), never by the node id itself: ids leak position.
     """
-    n = graph.num_nodes
-    key = levels.astype(np.uint64)
-    if graph.graph_ptr is not None:
-        graph_of = np.repeat(np.arange(graph.num_graphs, dtype=np.uint64), np.diff(graph.graph_ptr))
-        key |= graph_of << np.uint64(32)
-    shuffled = np.argsort(child_keys(root_key(seed, Purpose.ORDER_TIES), n), kind="stable")
-    permutation = shuffled[np.argsort(key[shuffled], kind="stable")]
-    ranks = np.empty(n, dtype=np.int32)
+    key = levels if graph.graph_ptr is None else _keys_by_graph(graph.graph_ptr, levels)
+    draws = root_key(seed, Purpose.ORDER_TIES)
+    permutation = np.empty(graph.num_nodes, graph.indices.dtype)
+    at = 0
+    for low, high in _bands(key):
+        nodes = permutation[at:]
+        count = _list_band(key, key.dtype.type(low), key.dtype.type(high), nodes)
+        ties = np.empty(count, np.uint64)
+        _fill_ties(draws, nodes, ties)
+        nodes[:count] = nodes[:count][np.lexsort((ties, key[nodes[:count]]))]
+        at += count
+    ranks = np.empty(graph.num_nodes, np.int32)
     _fill_ranks(key, permutation, ranks)
-    return Ordering(permutation.astype(graph.indices.dtype), ranks)
+    return Ordering(permutation, ranks)
+
+
+def _keys_by_graph(graph_ptr: IntArray, levels: Array) -> Array:
+    """(n,) uint64: a node's graph above 32 bits of its level."""
+    graph_of = np.repeat(np.arange(graph_ptr.size - 1, dtype=np.uint64), np.diff(graph_ptr))
+    return levels.astype(np.uint64) | graph_of << np.uint64(32)
+
+
+def _bands(key: Array) -> list[tuple[int, int]]:
+    """Ranges of keys, ascending, that hold few nodes each unless more have one key: sorted in turn they need little."""
+    if key.size <= NODES_AT_A_TIME:
+        return [(int(key.min(initial=0)), int(key.max(initial=0)))]
+    sample = np.sort(key[:: max(1, key.size // (1 << 20))])
+    cuts = np.unique(sample[:: max(1, sample.size * NODES_AT_A_TIME // (4 * key.size))])
+    low = [int(key.min()), *(int(cut) + 1 for cut in cuts[cuts < key.max()])]
+    return list(zip(low, [*(value - 1 for value in low[1:]), int(key.max())], strict=True))
 
 
 def float_levels(scores: Array) -> Array:
@@ -49,12 +71,29 @@ def float_levels(scores: Array) -> Array:
 
 
 @njit(cache=True, nogil=True)
+def _list_band(key, low, high, nodes):  # type: ignore[no-untyped-def]
+    """The nodes with keys low .. high, ascending, at the beginning of `nodes`; returns how many."""
+    count = 0
+    for node in range(key.size):
+        if low <= key[node] <= high:
+            nodes[count] = node
+            count += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _fill_ties(draws, nodes, ties):  # type: ignore[no-untyped-def]
+    for i in range(ties.size):
+        ties[i] = child_key(draws, np.uint64(nodes[i]))
+
+
+@njit(cache=True, nogil=True)
 def _fill_ranks(key, permutation, ranks):  # type: ignore[no-untyped-def]
     """Dense ranks along the permutation; the upper half of a key is the graph, where ranks begin again at 0."""
     rank = 0
     for i in range(permutation.size):
         if i > 0:
-            now, before = key[permutation[i]], key[permutation[i - 1]]
+            now, before = np.uint64(key[permutation[i]]), np.uint64(key[permutation[i - 1]])
             if now >> np.uint64(32) != before >> np.uint64(32):
                 rank = 0
             elif now != before:

@@ -49,11 +49,12 @@ def _emit(edges, slots, at, source, target, slot):
 @njit(cache=True, nogil=True)
 def tokenize_range(
     indptr, indices, pair_ptr, pair_other, pair_out, pair_back, root, law, directed, keep_slots,
-    first, last, m, M, s, walks, sizes, edge_sizes, node_count, edge_count,
+    first, last, m, M, s, given, walks, sizes, edge_sizes, node_count, edge_count,
 ):  # fmt: skip
     """Tokens of nodes first..last-1, B in all.
 
-    pair_out and pair_back may be empty for an undirected graph unless keep_slots.
+    pair_out and pair_back may be empty for an undirected graph unless keep_slots. given: (B, W) the walks as node ids,
+    if they were taken before, else (0, 0).
     Fills walks (B, W), sizes and edge_sizes (B*L, M), node_count and edge_count (B*L,); returns (nodes (N,),
     edges (E, 2), slots (E, 1 directed or 2)), slots empty unless keep_slots.
     """
@@ -87,8 +88,11 @@ def tokenize_range(
     n_nodes, n_edges, token = 0, 0, 0
 
     for v in range(first, last):
-        draw_walk_keys(child_key(root, np.uint64(v)), m, M, s, keys)
-        walk_from(indptr, indices, law, v, m, s * M, keys, here, before, offsets, steps)
+        if given.shape[0] > 0:
+            steps[:] = given[v - first]
+        else:
+            draw_walk_keys(child_key(root, np.uint64(v)), m, M, s, keys)
+            walk_from(indptr, indices, law, v, m, s * M, keys, here, before, offsets, steps)
         count = number_reach(v, steps, reach)
         links = link_reach(pair_ptr, pair_other, reach, count, links)
         if links.near.size > hits.size:

@@ -8,10 +8,10 @@ import numpy as np
 
 from gmn_pipeline.counter_random import Purpose, root_key
 from gmn_pipeline.graph import Graph, id_dtype
-from gmn_pipeline.store.token_settings import TokenSettings, smallest_unsigned
-from gmn_pipeline.store.writing import BlockArrays
+from gmn_pipeline.graph.pairs import Pairs, linked_pairs
+from gmn_pipeline.store.format.token_settings import TokenSettings, smallest_unsigned
+from gmn_pipeline.store.writing.verbs import BlockArrays
 from gmn_pipeline.types import Array
-from gmn_prep.tokens.pairs import Pairs, linked_pairs
 from gmn_prep.tokens.token_kernel import tokenize_range
 from gmn_prep.tokens.walks import WALK_LAWS
 
@@ -26,11 +26,19 @@ class Tokenizer:
     graph: Graph
     settings: TokenSettings
     pairs: Pairs
+    walks: Array | None = None
+    """(nodes, W) the walks of some nodes as node ids, if they were taken before."""
+    walks_from: int = 0
+    """The node that those walks begin with."""
 
     @classmethod
-    def of(cls, graph: Graph, settings: TokenSettings) -> "Tokenizer":
+    def of(cls, graph: Graph, settings: TokenSettings, pairs: Pairs | None = None) -> "Tokenizer":
+        """pairs: those of the graph, if they were found before; their pointers and ids are checked."""
         with_slots = graph.directed or graph.edge_attr is not None
-        return cls(graph, settings, linked_pairs(graph, with_slots=with_slots))
+        if pairs is None:
+            return cls(graph, settings, linked_pairs(graph, with_slots=with_slots))
+        pairs.check(graph.num_nodes, graph.num_slots if with_slots else 0)
+        return cls(graph, settings, pairs)
 
     def block(
         self, first: int, last: int, pool: ThreadPoolExecutor, on_nodes: Callable[[int], None] | None = None
@@ -44,6 +52,7 @@ class Tokenizer:
         node_count, edge_count = np.zeros(count * length, np.int64), np.zeros(count * length, np.int64)
         root, law = root_key(t.seed, Purpose.WALK), WALK_LAWS[t.walk]
         keep_slots = graph.edge_attr is not None
+        given = np.empty((0, 0), graph.indices.dtype) if self.walks is None else self.walks[first - self.walks_from :]
 
         def run(begin: int) -> tuple[Array, Array, Array]:
             end = min(begin + NODES_PER_TASK, last)
@@ -52,7 +61,7 @@ class Tokenizer:
             return tokenize_range(
                 graph.indptr, graph.indices, self.pairs.pointer, self.pairs.other,
                 self.pairs.out_slot, self.pairs.back_slot, root, law, graph.directed, keep_slots,
-                begin, end, t.m, t.M, t.s,
+                begin, end, t.m, t.M, t.s, given[rows],
                 walks[rows], sizes[tokens], edge_sizes[tokens], node_count[tokens], edge_count[tokens],
             )  # fmt: skip
 

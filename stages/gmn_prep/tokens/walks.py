@@ -10,7 +10,7 @@ WALK_LAWS = {"uniform": UNIFORM, "non-backtracking": NON_BACKTRACKING}
 
 
 @njit(inline="always")
-def _step_uniform(indptr, indices, here, bits):
+def step_uniform(indptr, indices, here, bits):
     """A neighbour of `here`, each slot equally likely; a dead end stays."""
     start = indptr[here]
     degree = indptr[here + 1] - start
@@ -20,11 +20,11 @@ def _step_uniform(indptr, indices, here, bits):
 
 
 @njit(inline="always")
-def _step_forward(indptr, indices, here, before, bits):
+def step_forward(indptr, indices, here, before, bits):
     """A neighbour of `here` other than `before`; at a dead end the way back, or none at all."""
     start, end = indptr[here], indptr[here + 1]
     if before < 0 or end == start:
-        return _step_uniform(indptr, indices, here, bits)
+        return step_uniform(indptr, indices, here, bits)
     # Rows are sorted, so the slots that lead back are one run [low, high): draw among the others.
     low = start
     high = end
@@ -75,11 +75,11 @@ def walk_from(indptr, indices, law, node, m, walks_per_level, keys, here, before
         step = np.uint64(t)
         if law == UNIFORM:
             for w in range(active):
-                here[w] = _step_uniform(indptr, indices, here[w], child_key(keys[w], step))
+                here[w] = step_uniform(indptr, indices, here[w], child_key(keys[w], step))
                 out[offsets[w] + t] = here[w]
         else:
             for w in range(active):
-                there = _step_forward(indptr, indices, here[w], before[w], child_key(keys[w], step))
+                there = step_forward(indptr, indices, here[w], before[w], child_key(keys[w], step))
                 before[w] = here[w]
                 here[w] = there
                 out[offsets[w] + t] = there

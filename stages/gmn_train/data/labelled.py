@@ -7,7 +7,7 @@ import numpy as np
 from gmn_pipeline.errors import ConfigError, TrainError
 from gmn_pipeline.graph import TEST, TRAIN, VAL, Graph
 from gmn_pipeline.metrics import METRICS
-from gmn_pipeline.store.reader import TokenStore
+from gmn_pipeline.store.reading.reader import TokenStore
 from gmn_pipeline.task import Task
 from gmn_pipeline.types import IntArray
 from gmn_train.data.inputs import InputSource

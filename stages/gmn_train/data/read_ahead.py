@@ -53,6 +53,17 @@ Item = TypeVar("Item")
 Made = TypeVar("Made")
 
 
+def look_ahead(items: Iterable[Item], tell: Callable[[Item], None], ahead: int = 16) -> Iterator[Item]:
+    """The items, in order; `tell` hears of each of them `ahead` items before it comes."""
+    waiting: deque[Item] = deque()
+    for item in items:
+        tell(item)
+        waiting.append(item)
+        if len(waiting) > ahead:
+            yield waiting.popleft()
+    yield from waiting
+
+
 class ReadAhead(Generic[Item, Made]):
     """Iterates over (item, make(item)), in order, with up to `depth` of them made ahead on `threads` threads.
 

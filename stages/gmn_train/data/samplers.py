@@ -48,6 +48,9 @@ class Sampler(Protocol):
     def load(self, step: Step, epoch: int | None) -> Loaded:
         """Read the inputs of one step; epoch None for evaluation."""
 
+    def expect(self, step: Step) -> None:
+        """Tell the store what a later step will read."""
+
     def node_steps(self, items: IntArray) -> list[list[Step]]:
         """Steps over nodes, whatever carries the labels. Steps of one list together hold whole graphs of `items`."""
 
@@ -63,6 +66,15 @@ class ReadsStore:
         self.source, self.graph = data.source, data.graph
         self.chunk_nodes = nodes_per_chunk(data, config)
 
+    def expect(self, step: Step) -> None:  # noqa: ARG002
+        self.data.store.expect(self.data.store.block_ptr[:-1])  # all of it
+
+    @property
+    def keeps_tokens(self) -> bool:
+        """Whether the tokens of a whole graph are kept in memory, not read again for every use."""
+        manifest = self.data.store.manifest
+        return (manifest.token_nodes * 8 + manifest.token_edges * 4) < self.config.memory_budget * 2.5e8
+
     def labelled(self, inputs: ModelInputs, items: IntArray) -> Loaded:
         if self.graph.y is None:
             return Loaded(inputs, items, None)
@@ -73,7 +85,7 @@ class ReadsStore:
 def nodes_per_chunk(data: LabelledData, config: TrainConfig) -> int | None:
     """Nodes whose token activations fit the memory budget; None where all do."""
     model = config.model
-    channels = max(model.token_layers, 1) * model.width * (1 + model.expand)
+    channels = max(model.token_layers, 1) * model.scanned_width * (1 + model.expand)
     per_node = data.source.view.settings.sequence_length * channels * 4 * FLOATS_PER_CHANNEL
     fits = int(config.memory_budget * 1e9 / per_node)
     return None if fits >= data.graph.num_nodes else max(fits, 256)
@@ -98,10 +110,13 @@ class WholeGraph(ReadsStore):
         return self._inputs(epoch, NO_PAIRS)
 
     def _inputs(self, epoch: int | None, pairs: IntArray | None) -> ModelInputs:
-        manifest = self.data.store.manifest
-        small = (manifest.token_nodes * 8 + manifest.token_edges * 4) < self.config.memory_budget * 2.5e8
         return whole_inputs(
-            self.source, epoch=epoch, chunk_nodes=self.chunk_nodes, keep_tokens=small, pairs=pairs, clock=self.clock
+            self.source,
+            epoch=epoch,
+            chunk_nodes=self.chunk_nodes,
+            keep_tokens=self.keeps_tokens,
+            pairs=pairs,
+            clock=self.clock,
         )
 
 
@@ -122,6 +137,10 @@ class NodeBatches(ReadsStore):
     def evaluation_steps(self, part: str | None = None) -> list[Step]:
         items = np.arange(self.graph.num_items) if part is None else self.data.items[part]
         return in_steps(items, self._size, self.world)
+
+    def expect(self, step: Step) -> None:
+        assert step.units is not None
+        self.data.store.expect(step.units if self.graph.pairs is None else self.graph.pairs[step.units].ravel())
 
     def node_steps(self, items: IntArray) -> list[list[Step]]:  # noqa: ARG002 - all nodes are candidates
         return [in_steps(np.arange(self.graph.num_nodes), self.config.batch_nodes, self.world)]
@@ -154,6 +173,9 @@ class GraphBatches(ReadsStore):
     def evaluation_steps(self, part: str | None = None) -> list[Step]:
         graphs = np.arange(self.graph.num_graphs) if part is None else self._graphs_of(part)
         return in_steps(graphs, self.config.batch_size, self.world)
+
+    def expect(self, step: Step) -> None:
+        self.data.store.expect(self.source.graph_ptr[step.units])  # a graph lies in one block
 
     def node_steps(self, items: IntArray) -> list[list[Step]]:
         graphs = np.unique(self.data.graph_of_items(items))

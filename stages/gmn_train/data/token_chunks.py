@@ -14,8 +14,8 @@ from numba import njit
 from torch import Tensor
 
 from gmn_pipeline.errors import ModelError
-from gmn_pipeline.store.token_settings import TokenSettings
-from gmn_pipeline.store.view import TokenBatch
+from gmn_pipeline.store.format.token_settings import TokenSettings
+from gmn_pipeline.store.reading.view import TokenBatch
 from gmn_pipeline.types import Array, IntArray
 from gmn_train.data.read_ahead import Clock
 

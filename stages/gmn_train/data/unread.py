@@ -1,6 +1,6 @@
 """What a store holds and a model does not read. No torch here."""
 
-from gmn_pipeline.store.manifest import Manifest
+from gmn_pipeline.store.format.manifest import Manifest
 from gmn_train.settings.model_settings import ModelConfig
 
 

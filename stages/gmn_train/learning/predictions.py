@@ -1,6 +1,6 @@
 """Scores of a model for the items of a store."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -24,7 +24,13 @@ def draw_epochs(draws: int) -> list[int | None]:
     return [None] if draws == 1 else [DRAW_EPOCH + draw for draw in range(draws)]
 
 
-def predict_parts(sampler: Sampler, model: GraphModel, compute: Compute, parts: Sequence[str]) -> Predicted:
+Together = Callable[[GraphModel, Compute, list[Step], int | None], tuple[Array, FloatArray]]
+"""How several processes share out steps: from a model, steps and an epoch to all items and scores."""
+
+
+def predict_parts(
+    sampler: Sampler, model: GraphModel, compute: Compute, parts: Sequence[str], together: Together | None = None
+) -> Predicted:
     """Scores and labels of the parts' items. One pass over a whole graph serves all parts."""
     predicted: Predicted = {}
     y = sampler.data.graph.y
@@ -32,29 +38,45 @@ def predict_parts(sampler: Sampler, model: GraphModel, compute: Compute, parts: 
     for part in parts:
         steps = sampler.evaluation_steps(part)
         if steps != [WHOLE_GRAPH] or not predicted:
-            items, scores, _ = predict_items(sampler, model, compute, steps)
+            items, scores, _ = predict_items(sampler, model, compute, steps, together=together)
         rows = np.isin(items, sampler.data.items[part])
         predicted[part] = (scores[rows], y[items[rows]])
     return predicted
 
 
 def predict_items(
-    sampler: Sampler, model: GraphModel, compute: Compute, steps: list[Step], *, embeddings: bool = False
+    sampler: Sampler,
+    model: GraphModel,
+    compute: Compute,
+    steps: list[Step],
+    *,
+    embeddings: bool = False,
+    together: Together | None = None,
 ) -> tuple[Array, FloatArray, FloatArray | None]:
     """(items (R,), scores (R, outputs), embeddings (R, width) or None), averaged over `eval_draws` draws."""
     total: FloatArray | None = None
     draws = draw_epochs(sampler.config.eval_draws)
     for epoch in draws:
-        items, scores, hidden = _one_draw(sampler, model, compute, steps, epoch, embeddings)
+        if together is not None:
+            model.eval()
+            (items, scores), hidden = together(model, compute, steps, epoch), None
+        else:
+            items, scores, hidden = predict_steps(sampler, model, compute, steps, epoch, embeddings)
         total = scores if total is None else total + scores
     assert total is not None
     scores, targets = total / len(draws), sampler.data.trained_on.y
     return items, scores if targets is None else targets.invert(scores), hidden
 
 
-def _one_draw(
-    sampler: Sampler, model: GraphModel, compute: Compute, steps: list[Step], epoch: int | None, embeddings: bool
+def predict_steps(
+    sampler: Sampler,
+    model: GraphModel,
+    compute: Compute,
+    steps: list[Step],
+    epoch: int | None,
+    embeddings: bool = False,
 ) -> tuple[Array, FloatArray, FloatArray | None]:
+    """`predict_items` at one draw."""
     model.eval()
     items, scores, hidden = [], [], []
     ahead = ReadAhead(steps, lambda step: sampler.load(step, epoch), threads=sampler.config.loader_threads)

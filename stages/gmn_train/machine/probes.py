@@ -126,7 +126,7 @@ def tiny_gather() -> list[Any]:
     """The node lists of one node's two tokens, m = M = s = 1, as a store's reader copies them."""
     import numpy as np
 
-    from gmn_pipeline.store.gather import copy_nodes
+    from gmn_pipeline.store.reading.gather import copy_nodes
 
     nodes, node_ptr = np.array([0, 1, 0], np.int32), np.array([0, 2, 3])
     stored = [nodes, node_ptr.astype(np.int32)]

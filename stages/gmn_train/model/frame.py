@@ -11,9 +11,11 @@ from torch import Tensor, nn
 from gmn_pipeline.errors import ModelError
 from gmn_pipeline.tables import load_code
 from gmn_train.data.inputs import InputFacts, ModelInputs
-from gmn_train.model.layers.edge_states import EdgeStates, project_edge_states
+from gmn_train.grains.grain import row_grain_here
+from gmn_train.grains.rows import gather_rows
 from gmn_train.model.layers.features import FeatureProjection
 from gmn_train.model.layers.heads import GraphHead, LinkHead, NodeHead, pool_graphs
+from gmn_train.model.message_passing.edge_states import EdgeStates, project_edge_states
 from gmn_train.settings.model_settings import ModelConfig
 
 
@@ -32,6 +34,9 @@ class ModelOutputs:
 class GraphModel(nn.Module):
     """A model for inputs of a store that `facts` describes (`InputSource.facts`); subclasses have the `forward`."""
 
+    takes_slices = False
+    """Whether its layers know how to look beyond some rows of a graph that is cut over grains."""
+
     def __init__(self, config: ModelConfig, facts: InputFacts) -> None:
         super().__init__()
         self.config, self.facts = config, facts
@@ -43,14 +48,15 @@ class GraphModel(nn.Module):
             facts.extra_columns,
             config.feature_mask,
             smooth=facts.smooth_columns,
+            normed=facts.extra_columns - config.log_degree if config.encoding_norm else 0,
         )
         edges = facts.edge_columns > 0
         self.project_edges = FeatureProjection(width, facts.edge_columns, facts.edge_categories) if edges else None
         self.head: NodeHead | GraphHead | LinkHead
         if facts.level == "graph":
-            self.head = GraphHead(width, facts.outputs, config.dropout, config.pool)
+            self.head = GraphHead(config, facts.outputs)
         else:
-            self.head = (LinkHead if facts.level == "link" else NodeHead)(width, facts.outputs, config.dropout)
+            self.head = (LinkHead if facts.level == "link" else NodeHead)(config, facts.outputs)
 
     def embed(self, inputs: ModelInputs) -> tuple[Tensor, EdgeStates | None]:
         """Node states (U, d), and edge states where there are edge features."""
@@ -71,6 +77,8 @@ class GraphModel(nn.Module):
         if isinstance(self.head, LinkHead):
             if inputs.pairs is None:
                 raise ModelError("a link task needs pairs; pass pairs=(K, 2) node ids when building the inputs")
+            if (grain := row_grain_here()) is not None:
+                return ModelOutputs(self.head(gather_rows(h, grain), inputs.pairs), h, deltas)
             return ModelOutputs(self.head(h, inputs.pairs), h, deltas)
         return ModelOutputs(self.head(h), h, deltas)
 

@@ -3,6 +3,7 @@
 features, encodings, degree -> projection -> [token block] -> node layers, token blocks between them -> head
 """
 
+from dataclasses import replace
 from math import ceil
 
 import torch
@@ -13,16 +14,20 @@ from gmn_train.data.inputs import InputFacts, ModelInputs
 from gmn_train.model.encoders import make_encoder
 from gmn_train.model.frame import GraphModel, ModelOutputs
 from gmn_train.model.layers.bimamba import BiMamba
-from gmn_train.model.layers.branches import make_branch
+from gmn_train.model.layers.full_precision import full
 from gmn_train.model.layers.node_layer import NodeLayer, make_norm
 from gmn_train.model.layers.quick_dropout import quick_dropout
 from gmn_train.model.layers.token_block import TokenBlock
+from gmn_train.model.message_passing.branches import make_branch
+from gmn_train.model.message_passing.reach import pass_messages
 from gmn_train.model.tables import ENCODERS
 from gmn_train.settings.model_settings import ModelConfig
 
 
 class GMN(GraphModel):
     """A Graph Mamba Network for inputs of a store that `facts` describes (`InputSource.facts`)."""
+
+    takes_slices = True
 
     def __init__(self, config: ModelConfig, facts: InputFacts) -> None:
         super().__init__(config, facts)
@@ -33,6 +38,8 @@ class GMN(GraphModel):
         blocks = {str(i): self._token_block() for i in config.blocks_after if tokens}
         self.blocks = nn.ModuleDict(blocks)
         self.block_norms = nn.ModuleDict({i: make_norm(config.norm, width) for i in blocks})
+        jumps = config.head_reads == "all" and config.node_layers > 0
+        self.jump = nn.Linear(width * (config.node_layers + 1), width) if jumps else None
         self.literal_branch = make_branch(config, edges) if config.mpnn_form == "literal" else None
 
     @property
@@ -43,11 +50,11 @@ class GMN(GraphModel):
         # Without its own dropout: that would not be keyed by node in a token block, and is slower in a node layer.
         c = self.config
         return BiMamba(
-            c.width,
+            c.scanned_width,
             states=c.states,
-            expand=max(c.expand, 1 / c.width),
+            expand=max(c.expand, 1 / c.scanned_width),
             conv_width=c.conv_width,
-            dt_rank=ceil(c.width / 16) if c.dt_rank is None else c.dt_rank,
+            dt_rank=ceil(c.scanned_width / 16) if c.dt_rank is None else c.dt_rank,
             bidirectional=c.bidirectional,
             shared_A=c.shared_A,
             backend=c.scan_backend,
@@ -55,13 +62,15 @@ class GMN(GraphModel):
 
     def _token_block(self) -> TokenBlock:
         c = self.config
-        encoder = make_encoder(c, self.facts.edge_columns > 0)
+        encoder = make_encoder(replace(c, width=c.scanned_width), self.facts.edge_columns > 0)
         layers = [self._bimamba() for _ in range(c.token_layers)]
         return TokenBlock(
             encoder,
             layers,
             self.facts.tokens,
             width=c.width,
+            scan_width=c.scanned_width,
+            edges=self._encoder_reads_edges and self.facts.edge_columns > 0,
             readout=c.readout,
             order=c.token_order,
             dropout=c.token_dropout,
@@ -71,7 +80,17 @@ class GMN(GraphModel):
         c = self.config
         branch = make_branch(c, self.facts.edge_columns > 0) if c.mpnn_form == "sum" else None
         scan = self._bimamba() if c.node_scan else None
-        return NodeLayer(c.width, scan, branch, residual=c.residual, norm=c.norm, ffn=c.ffn, dropout=c.dropout)
+        return NodeLayer(
+            c.width,
+            scan,
+            branch,
+            scan_width=c.scanned_width,
+            residual=c.residual,
+            norm=c.norm,
+            activation=c.activation,
+            ffn=c.ffn,
+            dropout=c.dropout,
+        )
 
     def forward(self, inputs: ModelInputs, *, explain: bool = False) -> ModelOutputs:
         """Predictions for inputs built by `whole_inputs` or `batch_inputs`.
@@ -98,14 +117,18 @@ class GMN(GraphModel):
         if self.input_block is not None:
             h = replace_first(h, read_tokens(self.input_block, h))
         h = h[: inputs.scanned]  # (S, d)
+        states = [h]
         for number, layer in enumerate(self.layers, 1):
             h = layer(h, inputs.order, inputs.near, scanned_edges)
             if str(number) in self.blocks:
                 update = self.block_norms[str(number)](read_tokens(self.blocks[str(number)], h))  # type: ignore[arg-type]
                 update = quick_dropout(update, self.config.dropout, self.training)
                 h = replace_first(h, h[: len(update)] + update)
+            states.append(h)
+        if self.jump is not None:
+            h = full(self.jump(torch.cat(states, 1)))
         if self.literal_branch is not None:
-            h = h + self.literal_branch(raw[: inputs.scanned], inputs.near, scanned_edges)
+            h = h + pass_messages(self.literal_branch, raw[: inputs.scanned], inputs.near, scanned_edges)
         return self.predict(h, inputs, torch.cat(deltas) if deltas else None)
 
     def _check(self, inputs: ModelInputs) -> None:

@@ -57,9 +57,10 @@ class Branch:
 BRANCHES = Table(
     "message-passing branch",
     (
-        Branch("gcn", "gmn_train.model.layers.branches:make_gcn"),
-        Branch("gatedgcn", "gmn_train.model.layers.branches:make_gatedgcn", {"edge_features"}),
-        Branch("gine", "gmn_train.model.layers.branches:make_gine", {"edge_features"}),
+        Branch("gcn", "gmn_train.model.message_passing.branches:make_gcn"),
+        Branch("gatedgcn", "gmn_train.model.message_passing.branches:make_gatedgcn", {"edge_features"}),
+        Branch("gcn-edges", "gmn_train.model.message_passing.branches:make_gcn_edges", {"edge_features"}),
+        Branch("gine", "gmn_train.model.message_passing.branches:make_gine", {"edge_features"}),
     ),
 )
 
@@ -169,7 +170,7 @@ MODELS = Table(
         _gmn(
             "gmn-paper", "Graph Mamba as the paper writes it: tokens and message passing once, on the input",
             {"token_blocks": "input", "mpnn_form": "literal", "node_scan": True, "shared_A": True,
-             "residual": "identity", "norm": "none", "log_degree": False},
+             "residual": "identity", "norm": "none", "head_reads": "last", "log_degree": False},
             {"encoder": "gatedgcn", "token_layers": 2, "node_layers": 2, "expand": 2.0, "mpnn": "gatedgcn",
              "token_dropout": 0.0, "feature_mask": 0.0},
         ),

@@ -7,7 +7,8 @@ import numpy as np
 import torch
 
 from gmn_pipeline.errors import GmnError
-from gmn_pipeline.store.reader import TokenStore
+from gmn_pipeline.place import StorePlace
+from gmn_pipeline.store.reading.reader import TokenStore
 from gmn_pipeline.task import Task
 from gmn_pipeline.types import Array, FloatArray
 from gmn_train.learning.evaluation import evaluate_parts
@@ -37,12 +38,12 @@ class Evidence:
     parameters: int
 
 
-def gather_evidence(run: Path, store: Path, fingerprint: str | None) -> Evidence | str:
+def gather_evidence(run: Path, store: StorePlace, fingerprint: str | None) -> Evidence | str:
     """The evidence, or one sentence that says why there is none.
 
     fingerprint: of the store the run was trained from, if known; another store's predictions would mislead.
     """
-    if not store.exists():
+    if isinstance(store, Path) and not store.exists():
         where = "" if store.is_absolute() else " seen from this folder; make the page where the run was started"
         return f"the store {store.name} is not there{where}."
     try:

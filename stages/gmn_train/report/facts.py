@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from gmn_pipeline.errors import TrainError
 from gmn_pipeline.types import Array, IntArray
 from gmn_train.learning.evaluation import is_better
 from gmn_train.report.evidence import Evidence, gather_evidence
+from gmn_train.runs.control import find_controls
 from gmn_train.runs.folder import RunFolder
 
 
@@ -45,6 +46,8 @@ class RunFacts:
     missing: str | None
     """Why there is no evidence."""
     result: Result
+    controls: "dict[str, dict[str, Any]]" = field(default_factory=dict)
+    """Summaries of its own control, at `equal epochs` and `equal seconds`, as far as they are finished."""
 
     @property
     def finished(self) -> bool:
@@ -104,7 +107,12 @@ def read_run(path: Path, name: str) -> RunFacts:
     evidence = gather_evidence(path, config.store, None if summary is None else summary["store"]["fingerprint"])
     known_evidence, missing = (None, evidence) if isinstance(evidence, str) else (evidence, None)
     result = result_of(rows, summary, known_evidence)
-    return RunFacts(path, name, settings, rows, summary, known_evidence, missing, result)
+    controls = {
+        which: found
+        for which, place in find_controls(path).items()
+        if (found := RunFolder(place).summary()) is not None
+    }
+    return RunFacts(path, name, settings, rows, summary, known_evidence, missing, result, controls)
 
 
 def flat_settings(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:

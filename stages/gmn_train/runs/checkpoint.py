@@ -9,10 +9,11 @@ from torch import Tensor, nn
 
 from gmn_pipeline.errors import TrainError
 from gmn_train.data.read_ahead import Clock
+from gmn_train.learning.averaging import WeightAverage
 from gmn_train.runs.folder import RunFolder
 from gmn_train.settings.run_settings import TrainConfig
 
-FORMAT = 2
+FORMAT = 3
 
 
 @dataclass
@@ -37,24 +38,30 @@ class Checkpoints:
     def __init__(self, folder: RunFolder, config: TrainConfig) -> None:
         self.folder, self.config = folder, config
 
-    def save(self, model: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress) -> None:
+    def save(
+        self, model: nn.Module, average: WeightAverage, optimizer: torch.optim.Optimizer, progress: Progress
+    ) -> None:
         """Everything a resume needs."""
+        if not self.folder.writes:
+            return
         state = {
             "format": FORMAT,
             "fingerprint": self.config.fingerprint,
             "progress": asdict(progress),
             "model": model.state_dict(),
+            "average": average.state_dict(),
             "optimizer": optimizer.state_dict(),
         }
         with self.folder.replacing(self.folder.last) as aside:
             torch.save(state, aside)
 
-    def restore(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> Progress:
-        """Put the last checkpoint into `model` and `optimizer`; a run without one begins anew."""
+    def restore(self, model: nn.Module, average: WeightAverage, optimizer: torch.optim.Optimizer) -> Progress:
+        """Put the last checkpoint into its parts; a run without one begins anew."""
         state = self.load()
         progress = Progress()
         if state is not None:
             load_weights(model, state["model"], str(self.folder.last))
+            average.load_state_dict(state["average"])
             optimizer.load_state_dict(state["optimizer"])
             clock = Clock(**state["progress"].pop("clock"))
             progress = Progress(**state["progress"], clock=clock)
@@ -83,6 +90,8 @@ class Checkpoints:
 
     def save_best(self, model: nn.Module) -> None:
         """The weights that predictions are made with."""
+        if not self.folder.writes:
+            return
         from safetensors.torch import save_file
 
         weights = {name: tensor.clone() for name, tensor in model.state_dict().items()}  # shared ones are refused

@@ -12,6 +12,7 @@ from gmn_pipeline.console.machine import peak_memory
 from gmn_pipeline.errors import TrainError
 from gmn_train.data.samplers import Loaded, Sampler, make_sampler
 from gmn_train.data.steps import WHOLE_GRAPH, Step
+from gmn_train.learning.averaging import WeightAverage
 from gmn_train.learning.optimizer import make_optimizer
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def estimate_run(training: "Training", *, measured: float | None = None) -> Esti
     evaluated = sum(len(sampler.evaluation_steps(part)) for part in ("val", "test"))
     if sampler.evaluation_steps("val") == [WHOLE_GRAPH]:
         evaluated = 1  # one pass serves both parts
-    share = FORWARD * evaluated * config.eval_draws / config.eval_every
+    share = FORWARD * evaluated * config.eval_draws / (config.eval_every or 1)
     each = seconds * (steps + share)
     weights = sum(p.numel() * p.element_size() for p in training.model.parameters())
     return Estimate(each, each * config.epochs, peak_memory() + activations + 4 * weights)
@@ -62,7 +63,9 @@ def _time_steps(training: "Training") -> tuple[float, int]:
     from gmn_train.train import train_step
 
     model = copy.deepcopy(training.model)
-    trial = replace(training, model=model, optimizer=make_optimizer(model, training.config))
+    trial = replace(
+        training, model=model, average=WeightAverage(model, 0, 1), optimizer=make_optimizer(model, training.config)
+    )
     sampler, step = _probe(training)
     loaded = sampler.load(step, 0)
     held = _Held()

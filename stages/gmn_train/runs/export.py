@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from gmn_pipeline.errors import TrainError
-from gmn_pipeline.store.reader import TokenStore
+from gmn_pipeline.place import StorePlace
+from gmn_pipeline.store.reading.reader import TokenStore
 from gmn_pipeline.types import IntArray
 from gmn_train.data.labelled import LabelledData
 from gmn_train.data.samplers import Sampler, make_sampler
@@ -33,7 +34,7 @@ class TrainedModel:
 
 
 def open_best(
-    run: Path, store: Path | None = None, *, pairs: IntArray | None = None, need_labels: bool = True
+    run: Path, store: StorePlace | None = None, *, pairs: IntArray | None = None, need_labels: bool = True
 ) -> TrainedModel:
     """Open a run's best model on its own store or another. TrainError where they do not fit each other.
 
@@ -59,7 +60,7 @@ def open_best(
     return TrainedModel(config, make_sampler(data, config), model, compute)
 
 
-def evaluate_run(run: Path, store: Path | None) -> dict[str, Any]:
+def evaluate_run(run: Path, store: StorePlace | None) -> dict[str, Any]:
     """The metric of every part at the best epoch."""
     best = open_best(run, store)
     metrics = evaluate_parts(best.sampler, best.model, best.compute, ("train", "val", "test"))
@@ -67,7 +68,7 @@ def evaluate_run(run: Path, store: Path | None) -> dict[str, Any]:
 
 
 def predict_run(
-    run: Path, store: Path | None, *, embeddings: bool = False, pairs: Path | None = None
+    run: Path, store: StorePlace | None, *, embeddings: bool = False, pairs: Path | None = None
 ) -> PredictionTable:
     """A run's predictions for every item of a store, or for the pairs in a file."""
     named = None
@@ -85,7 +86,7 @@ def predict_run(
 
 
 def export_predictions(
-    run: Path, store: Path | None, out: Path, *, embeddings: bool = False, pairs: Path | None = None
+    run: Path, store: StorePlace | None, out: Path, *, embeddings: bool = False, pairs: Path | None = None
 ) -> dict[str, Any]:
     """Write a run's predictions to .npz, .parquet or .csv."""
     check_ending(out)

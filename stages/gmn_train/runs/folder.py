@@ -13,7 +13,7 @@ from gmn_pipeline.console.config import Layer, as_table, identity, load_config, 
 from gmn_pipeline.disk.atomic_file import write_aside, write_bytes
 from gmn_pipeline.disk.lock import release_lock, take_lock
 from gmn_pipeline.errors import ConfigError, TrainError
-from gmn_pipeline.store.manifest import digest_of
+from gmn_pipeline.store.format.manifest import digest_of
 from gmn_train.runs.events import FILE, encode_events, has_tensorboard
 from gmn_train.runs.naming import RUNS
 from gmn_train.runs.store_place import locate_store
@@ -22,6 +22,9 @@ from gmn_train.settings.run_settings import TrainConfig
 
 class RunFolder:
     """config.toml, data.json, metrics.jsonl, summary.json, checkpoints/ and tensorboard/ of one run."""
+
+    writes = True
+    """Whether this process is the one that writes here."""
 
     def __init__(self, path: Path) -> None:
         self.path = Path(path)
@@ -49,6 +52,8 @@ class RunFolder:
                     f"another process is training {self.path}; wait for it to end, or choose another --run-dir"
                 ) from None
         try:
+            for left in (*self.path.glob("*.part"), *self.path.glob("*/*.part")):  # by a process that was killed
+                left.unlink(missing_ok=True)
             yield
         finally:
             release_lock(lock)
@@ -59,7 +64,7 @@ class RunFolder:
 
         with self.writing():
             self.last.parent.mkdir(parents=True, exist_ok=True)
-            stale = ("config.toml", "data.json", "metrics.jsonl", "summary.json", FILE)
+            stale = ("config.toml", "data.json", "metrics.jsonl", "summary.json", "controls.json", FILE)
             for file in (*(self.path / name for name in stale), self.last, self.best):
                 file.unlink(missing_ok=True)
             write_bytes(self.path / "config.toml", tomli_w.dumps(as_table(config)).encode())
@@ -154,8 +159,6 @@ class RunFolder:
         try:
             yield
         except (OSError, RuntimeError, SafetensorError) as error:  # torch raises RuntimeError when a write fails
-            if isinstance(error, RuntimeError) and "write" not in str(error) and "file" not in str(error):
-                raise
             reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
             raise TrainError(
                 f"cannot write to {self.path}: {reason}; the last good checkpoint is kept; make room, then continue "

@@ -1,11 +1,13 @@
 """What `gmn-train` prints when it is done."""
 
+from statistics import fmean, stdev
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 from gmn_pipeline.console.output import print_json, size_text, two_columns
+from gmn_train.runs.control import CONTROL
 from gmn_train.runs.pace import duration_text
 from gmn_train.runs.start import Finished, Planned, average_runs
 
@@ -13,12 +15,13 @@ from gmn_train.runs.start import Finished, Planned, average_runs
 def report_runs(runs: list[Finished], *, as_json: bool) -> None:
     """The closing table of one run, or of several with mean and standard deviation."""
     if as_json:
-        facts: list[dict[str, Any]] = [{"run": str(run.path), "found": run.existed, **run.summary} for run in runs]
+        facts = [_facts(run) for run in runs]
         print_json(facts[0] if len(facts) == 1 else {"runs": facts, "test": average_runs(runs)})
         return
     console = Console(markup=False)  # a path may hold [square brackets]
     if len(runs) == 1:
         _report_one(runs[0], console)
+        _report_controls(runs, console)
         return
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for column in ("seed", "split", "best epoch", "val", "test", "s/epoch"):
@@ -34,7 +37,36 @@ def report_runs(runs: list[Finished], *, as_json: bool) -> None:
         if spread["count"] > 1:
             count, metric = int(spread["count"]), runs[0].summary["metric"]
             console.print(f"test {metric} over {count} {name}: {spread['mean']:.4f} ± {spread['std']:.4f}")
+    _report_controls(runs, console)
     console.print(f"runs in {runs[0].path.parent}")
+
+
+def _facts(run: Finished) -> dict[str, Any]:
+    controls = {which: _facts(control) for which, control in run.controls.items()}
+    facts = {"run": str(run.path), "found": run.existed, **run.summary}
+    return {**facts, "controls": controls} if controls else facts
+
+
+def _report_controls(runs: list[Finished], console: Console) -> None:
+    """The runs and their controls in a line each, the means of several."""
+    if not runs[0].controls:
+        return
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("beside its control", no_wrap=True)
+    for column in ("val", "test", "epochs", "seconds"):
+        table.add_column(column, justify="right")
+    sides = {runs[0].summary["model"]: [run.summary for run in runs]}
+    for which in runs[0].controls:
+        sides[f"{CONTROL}, {which}"] = [run.controls[which].summary for run in runs]
+    for name, summaries in sides.items():
+        values = [_spread_text([s[part] for s in summaries]) for part in ("val", "test")]
+        seconds, epochs = fmean(s["seconds"] for s in summaries), fmean(s["epochs"] for s in summaries)
+        table.add_row(name, *values, f"{epochs:.0f}", f"{seconds:.1f}")
+    console.print(table)
+
+
+def _spread_text(values: list[float]) -> str:
+    return f"{fmean(values):.4f}" + (f" ± {stdev(values):.4f}" if len(values) > 1 else "")
 
 
 def _report_one(run: Finished, console: Console) -> None:

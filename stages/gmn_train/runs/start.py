@@ -1,16 +1,22 @@
 """Runs as a user starts them: new, resumed, or several seeds and splits in one command."""
 
 import itertools
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
 from gmn_pipeline.console.config import identity
+from gmn_pipeline.console.machine import usable_cores
 from gmn_pipeline.errors import ConfigError, TrainError
-from gmn_pipeline.store.reader import TokenStore
+from gmn_pipeline.store.reading.reader import TokenStore
+from gmn_train.grains.wire import Wire
 from gmn_train.machine.compute import Compute, use_threads
+from gmn_train.ranks.environment import processes_here
+from gmn_train.ranks.follower import folder_for
+from gmn_train.ranks.join import agree, join_others
+from gmn_train.runs.control import EQUAL_EPOCHS, EQUAL_SECONDS, as_long_as, control_dir, control_of, note_controls
 from gmn_train.runs.display import RunHeader, Watcher
 from gmn_train.runs.estimate import Estimate, estimate_run
 from gmn_train.runs.folder import RunFolder, default_run_dir
@@ -27,6 +33,8 @@ class Finished:
     summary: dict[str, Any]
     existed: bool = False
     """Whether it was there already."""
+    controls: "Mapping[str, Finished]" = field(default_factory=dict)
+    """Its own control at `equal epochs` and `equal seconds`, where it was asked for."""
 
 
 def start_runs(
@@ -38,13 +46,16 @@ def start_runs(
     name: str | None = None,
     run_dir: Path | None = None,
     force: bool = False,
+    with_control: bool = False,
 ) -> list[Finished]:
     """Train once per seed and split. A run that is finished is reported, one that was interrupted is resumed.
 
     run_dir: the run's folder, or the folder of several; data/runs/... by default. name: the same in data/runs. force:
-    start anew even if it exists.
+    start anew even if it exists. with_control: train the run's message passing alone, too.
     """
     run_dir = named_dir(name, run_dir)
+    if with_control:
+        control_of(config)  # a mistake is reported before the run
     use_threads(config.threads)
     store = open_store(config)
     config = replace(config, precision=Compute.of(config, watcher.say).precision)
@@ -56,7 +67,24 @@ def start_runs(
         if len(pairs) > 1:
             path = path if run_dir is None else run_dir / f"seed{seed}-split{split}"
             watcher.say(f"seed {seed}, split {split}: {path}")
-        done.append(_start(one, store, RunFolder(path), watcher, force=force))
+        run = _start(one, store, RunFolder(path), watcher, force=force)
+        controls = _start_controls(one, run, store, watcher, run_dir, force=force) if with_control else {}
+        done.append(replace(run, controls=controls))
+    return done
+
+
+def _start_controls(
+    config: TrainConfig, run: Finished, store: TokenStore, watcher: Watcher, run_dir: Path | None, *, force: bool
+) -> dict[str, Finished]:
+    """The run's control at equal epochs, then with as many epochs as fit the seconds that the run took."""
+    control, done = control_of(config), dict[str, Finished]()
+    for which in (EQUAL_EPOCHS, EQUAL_SECONDS):
+        if which == EQUAL_SECONDS:
+            control = as_long_as(control, run.summary, done[EQUAL_EPOCHS].summary)
+        path = control_dir(control, run.path, run_dir, which)
+        watcher.say(f"control at {which}: {control.epochs} epochs, {path}")
+        done[which] = _start(control, store, RunFolder(path), watcher, force=force)
+        note_controls(run.path, {name: finished.path for name, finished in done.items()})
     return done
 
 
@@ -83,6 +111,7 @@ def plan_run(config: TrainConfig, watcher: Watcher, *, name: str | None = None, 
     use_threads(config.threads)
     store = open_store(config)
     config = replace(config, precision=Compute.of(config, watcher.say).precision)
+    config = replace(config, grains=None)  # timed in one piece, on one process
     training, run_dir = Training.prepare(config, store), named_dir(name, run_dir)
     folder = RunFolder(default_run_dir(config) if run_dir is None else run_dir)
     with tell_compilation(watcher.say):
@@ -101,6 +130,8 @@ def open_store(config: TrainConfig) -> TokenStore:
 
 
 def _start(config: TrainConfig, store: TokenStore, folder: RunFolder, watcher: Watcher, *, force: bool) -> Finished:
+    wire = wire_of(config)
+    folder = folder_for(wire, folder)
     if (folder.path / "zarr.json").exists():
         raise TrainError(f"{folder.path} is a token store, not a place for a run; choose another --run-dir")
     fresh = force or not folder.exists
@@ -112,14 +143,21 @@ def _start(config: TrainConfig, store: TokenStore, folder: RunFolder, watcher: W
     elif (summary := folder.summary()) is not None:
         return Finished(folder.path, summary, existed=True)
     try:
+        agree(wire, False)  # all have looked at what is there before the first one changes it
         with folder.alone():
             if fresh:
                 folder.create(config)
             else:
                 watcher.say(f"{folder.path}: continuing from its last checkpoint")
+            agree(wire, False)
             return Finished(folder.path, train(config, store, folder, watcher))
     finally:
         watcher.stop()
+
+
+def wire_of(config: TrainConfig) -> Wire:
+    """What ties this process to the others of its run."""
+    return Wire() if config.grains is None else join_others()
 
 
 OTHER_RUN = "choose another --run-dir, or pass --force to replace it"
@@ -141,7 +179,9 @@ def _longer_hint(path: Path, there: TrainConfig, wanted: TrainConfig) -> str:
     return f"train it longer with gmn-train resume {path} --epochs {wanted.epochs}, "
 
 
-def resume_run(path: Path, watcher: Watcher, *, threads: int | None = None, epochs: int | None = None) -> Finished:
+def resume_run(
+    path: Path, watcher: Watcher, *, threads: int | None = None, epochs: int | None = None, procs: int | None = None
+) -> Finished:
     """Continue an interrupted run, from its own settings; or train any run longer, to `epochs` in all.
 
     Longer: the weights and the optimizer go on as they are, and the learning rate follows the schedule of the new
@@ -149,16 +189,25 @@ def resume_run(path: Path, watcher: Watcher, *, threads: int | None = None, epoc
     """
     folder = RunFolder(path)
     config = folder.config()
+    if procs is not None and procs != config.procs:
+        threads = threads or max(1, usable_cores() // processes_here(procs))
+        config = replace(config, procs=procs)
+    if config.procs > 1 and config.grains is None:
+        raise TrainError(f"{path} was started in one piece, so one process must end it; leave --procs out")
     config = replace(config, threads=threads or config.threads)
     use_threads(config.threads)
     store = open_store(config)
     assert config.epochs is not None
+    if epochs is not None and epochs < config.epochs:
+        raise TrainError(f"{path} has {config.epochs} epochs; --epochs {epochs} cannot take any away: give more")
+    wire = wire_of(config)
+    agree(wire, False)  # all have read the settings before the first one changes them
     if epochs is not None and epochs != config.epochs:
-        if epochs < config.epochs:
-            raise TrainError(f"{path} has {config.epochs} epochs; --epochs {epochs} cannot take any away: give more")
         config = replace(config, epochs=epochs, extended_from=(*(config.extended_from or ()), config.epochs))
+        folder = folder_for(wire, folder)
         with folder.alone():
             folder.extend(config)
+    agree(wire, False)
     return _start(config, store, folder, watcher, force=False)
 
 

@@ -4,15 +4,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gmn_pipeline.errors import StoreError
-from gmn_pipeline.store.manifest_file import read_manifest
+from gmn_pipeline.place import StorePlace, StoreUrl
+from gmn_pipeline.store.files.manifest_file import read_manifest
 
 LEVELS_UP = 5
 """Folders above a run that are looked at: data/runs/NAME/seed0-split0 lies four below the project."""
 
 
-def locate_store(store: Path, fingerprint: str | None, run: Path) -> Path:
+def locate_store(store: StorePlace, fingerprint: str | None, run: Path) -> StorePlace:
     """`store` if something is there; else a store of the same content near the run; else `store` all the same."""
-    if fingerprint is None or store.exists():
+    if fingerprint is None or isinstance(store, StoreUrl) or store.exists():
         return store
     return next((path for path in _candidates(store, run) if _holds(path, fingerprint)), store)
 

@@ -1,14 +1,22 @@
 """SIGTERM, which Slurm and docker send some seconds before they kill: the run saves itself and ends."""
 
+import os
 import signal
 import threading
+import time
 from types import FrameType, TracebackType
 
 from gmn_pipeline.errors import StoppedError
+from gmn_train.ranks.environment import is_started
+
+SAME_SECONDS = 2.0
 
 
 class Termination:
     """Inside `with`, SIGTERM is remembered instead of obeyed; a second one ends the process at once.
+
+    One of several processes often gets the same SIGTERM twice, from the system and from who started it: within
+    SAME_SECONDS it counts once.
 
     Weights change in the middle of a step, so a run asks between steps. Threads other than the main one hear nothing.
     """
@@ -16,6 +24,7 @@ class Termination:
     def __init__(self) -> None:
         self.asked = False
         self._before: object = None
+        self._ignored_until = 0.0
         self._installed = threading.current_thread() is threading.main_thread()
 
     def __enter__(self) -> "Termination":
@@ -24,8 +33,12 @@ class Termination:
         return self
 
     def _remember(self, _number: int, _frame: FrameType | None) -> None:
-        self.asked = True
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        if self.asked and time.monotonic() >= self._ignored_until:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGTERM)
+        elif not self.asked:
+            self.asked = True
+            self._ignored_until = time.monotonic() + (SAME_SECONDS if is_started() else 0.0)
 
     def __exit__(
         self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None

@@ -7,8 +7,11 @@ from typing import Any, Literal
 
 from gmn_pipeline.console.config import check_words, setting
 from gmn_pipeline.errors import ConfigError, nearest
-from gmn_pipeline.store.encodings import ENCODINGS
+from gmn_pipeline.store.format.encodings import ENCODINGS
 from gmn_train.model.tables import BACKENDS, BRANCHES, ENCODERS, MODELS, Model, Reads
+
+WIDEST_SCAN = 64
+"""By default: a scan's cost grows with the square of its width, and tokens are many."""
 
 
 @dataclass(frozen=True)
@@ -17,11 +20,14 @@ class ModelConfig:
 
     name: str = setting("gmn", help="the model; `--model` sets it, `gmn-train models` lists them", names=MODELS)
     width: int = setting(64, help="features per node and token", group="Size")
+    scan_width: int | None = setting(
+        None, help="features per token, and per node of the node scan; default: the width, at most 64", group="Size"
+    )
     node_layers: int = setting(6, help="layers over nodes", group="Size")
     states: int = setting(16, help="states per channel of a scan", group="Size")
     expand: float = setting(1.0, help="channels of a scan in multiples of the width", group="Size")
     conv_width: int = setting(4, help="taps of a scan's convolution", group="Size")
-    dt_rank: int | None = setting(None, help="rank of Δ's projection; default: a sixteenth of the width", group="Size")
+    dt_rank: int | None = setting(None, help="rank of Δ's projection; default: scan_width / 16", group="Size")
 
     encoder: str = setting("local", help="how a token becomes one vector", group="Tokens", names=ENCODERS)
     encoder_layers: int = setting(1, help="message-passing layers of the gatedgcn and gine encoders", group="Tokens")
@@ -68,9 +74,10 @@ class ModelConfig:
     mpnn_form: Literal["sum", "literal"] = setting(
         "sum", help="sum: in every node layer (GPS); literal: once, on the raw input (Algorithm 1)", group="Nodes"
     )
-    residual: Literal["linear", "identity"] = setting(
-        "linear", help="a node layer's skip: a linear map and ReLU after the norm, or the identity", group="Nodes"
+    residual: Literal["linear", "identity", "none"] = setting(
+        "linear", help="a node layer's skip: a linear map, the identity (ReLU before the sum), or none", group="Nodes"
     )
+    activation: Literal["relu", "gelu"] = setting("relu", help="of node layers and the head", group="Nodes")
     norm: Literal["batch", "layer", "none"] = setting("batch", help="norm of a node layer", group="Nodes")
     ffn: float = setting(0.0, help="feed-forward units after a node layer in multiples of the width", group="Nodes")
 
@@ -84,25 +91,31 @@ class ModelConfig:
     lap_signs: Literal["flip", "stored"] = setting(
         "flip", help="signs of Laplacian vectors; flip: drawn per graph and training epoch", group="Input"
     )
+    encoding_norm: bool = setting(False, help="BatchNorm of the encodings before they are projected", group="Input")
     log_degree: bool = setting(True, help="log(1 + degree) as an input", group="Input")
     feature_mask: float = setting(0.25, help="share of nodes whose features are hidden in training", group="Input")
 
     dropout: float = setting(0.1, help="dropout of node layers and the head", group="Training")
     token_dropout: float = setting(0.0, help="dropout of token encodings, keyed by node", group="Training")
     pool: Literal["mean", "max", "sum"] = setting("mean", help="pooling of graph tasks", group="Head")
+    head_layers: int = setting(1, help="hidden layers of the head", group="Head")
+    head_reads: Literal["last", "all"] = setting(
+        "last", help="the states of the last node layer, or of the input and all node layers", group="Head"
+    )
 
     def __post_init__(self) -> None:
         check_words(self)
-        for name in ("width", "states", "conv_width", "encoder_layers", "rwf_window"):
-            if getattr(self, name) < 1:
+        for name in ("width", "scan_width", "states", "conv_width", "encoder_layers", "rwf_window"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 1")
         for name in ("dropout", "token_dropout", "feature_mask"):
             if not 0 <= getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must lie in [0, 1)")
         if self.token_layers < (0 if self.readout == "mean" else 1):
             raise ConfigError(f"token_layers is {self.token_layers}; it must be at least 1, or 0 with readout = mean")
-        if self.node_layers < 0 or self.ffn < 0 or self.expand <= 0:
-            raise ConfigError("node_layers and ffn must not be negative, and expand must be above 0")
+        if min(self.node_layers, self.ffn, self.head_layers) < 0 or self.expand <= 0:
+            raise ConfigError("node_layers, ffn and head_layers must not be negative, and expand must be above 0")
         if isinstance(self.token_blocks, list):
             object.__setattr__(self, "token_blocks", tuple(self.token_blocks))
         if isinstance(self.token_blocks, int) and self.token_blocks < 1:
@@ -126,6 +139,11 @@ class ModelConfig:
     def reads(self) -> Reads:
         """What the model reads of a store at these settings."""
         return self.model.reads(self)
+
+    @property
+    def scanned_width(self) -> int:
+        """Features per token and per scanned node. Beyond 64, scans cost more than they bring."""
+        return min(self.width, WIDEST_SCAN) if self.scan_width is None else self.scan_width
 
     @property
     def blocks_after(self) -> tuple[int, ...]:

@@ -13,11 +13,15 @@ from typing import Any
 from gmn_pipeline.console.config import Layer, as_table, flatten, load_config, nest, read_toml, sources_of
 from gmn_pipeline.console.machine import usable_cores
 from gmn_pipeline.errors import ConfigError, TrainError
+from gmn_pipeline.place import as_place
 from gmn_pipeline.recipes import NO_RECIPE, choose_recipe
-from gmn_pipeline.store.manifest import GraphFacts, Manifest
-from gmn_pipeline.store.manifest_file import read_manifest
+from gmn_pipeline.store.files.manifest_file import open_storage, read_manifest
+from gmn_pipeline.store.format.manifest import GraphFacts, Manifest
 from gmn_train.model.tables import MODELS
+from gmn_train.ranks.environment import default_grains, processes_here
+from gmn_train.settings.data_facts import measure_facts
 from gmn_train.settings.model_settings import check_fixed
+from gmn_train.settings.rule import EVALUATIONS, SCHEDULES, choose_mode, choose_settings
 from gmn_train.settings.run_settings import Mode, TrainConfig
 
 
@@ -28,6 +32,10 @@ class Request:
     config: TrainConfig
     sources: Mapping[str, str]
     """By dotted key: `recipe minesweeper`, `--lr`, `the store`; a key that is missing has its default."""
+    given: Mapping[str, Any]
+    """By dotted key, what the config file and the command line say."""
+    measured: str | None = None
+    """What was measured with the recipe, in one line; None without a recipe."""
 
 
 def read_request(given: Mapping[str, Any], file: Path | None = None, assignments: Sequence[str] = ()) -> Request:
@@ -39,7 +47,7 @@ def read_request(given: Mapping[str, Any], file: Path | None = None, assignments
     command = _command_line(given, assignments)
     table = read_toml(file) if file else {}
     wanted = flatten(nest(table)) | command
-    manifest = read_manifest(Path(wanted["store"])) if "store" in wanted else None
+    manifest = read_manifest(as_place(wanted["store"])) if "store" in wanted else None
     dataset = None if manifest is None else str(manifest.dataset.get("dataset"))
     recipe = choose_recipe(wanted.get("recipe"), dataset)
     recipe_values = {} if recipe is None else recipe.train
@@ -55,13 +63,15 @@ def read_request(given: Mapping[str, Any], file: Path | None = None, assignments
     names = Layer("the request", {"model.name": model.name, "recipe": recipe.name if recipe else NO_RECIPE})
     config = load_config(TrainConfig, *layers, names)
     assert manifest is not None, "load_config refuses settings without a store"
-    if "model.mpnn" not in sources and manifest.graph.edge_attr is not None:
-        config = replace(config, model=config.model.changed(mpnn="gine"))  # the default does not read edge features
-        sources["model.mpnn"] = "the store"
+    facts = measure_facts(open_storage(config.store), manifest, config.split)
+    chosen = {key: value for key, value in choose_settings(facts, config).items() if key not in sources}
+    config = load_config(TrainConfig, Layer("the data", chosen), *layers, names)
+    sources |= dict.fromkeys(chosen, "the data")
     check_fixed(config.model, {key.removeprefix("model."): source for key, source in sources.items()})
     resolved = resolve(config, manifest)
     before, after = flatten(as_table(config)), flatten(as_table(resolved))
-    return Request(resolved, sources | {key: "the store" for key in after if key not in before})
+    measured = None if recipe is None else f"recipe {recipe.name}: {recipe.measured}"
+    return Request(resolved, sources | {key: "the store" for key in after if key not in before}, wanted, measured)
 
 
 def _command_line(given: Mapping[str, Any], assignments: Sequence[str]) -> dict[str, Any]:
@@ -91,17 +101,6 @@ def _assignment(text: str) -> tuple[str, Any]:
         return key.strip(), value.strip()
 
 
-LARGE_GRAPH = 50_000
-"""Nodes of a graph beyond which one step per epoch learns too slowly: ogbn-arxiv in full steps was at accuracy 0.018
-after 300 s, in batches at 0.73 after 209 s (two cores, stand-in features)."""
-SCHEDULES: dict[Mode, dict[str, Any]] = {
-    "full": {"epochs": 200, "lr": 0.005, "warmup": 10},
-    "batch": {"epochs": 30, "lr": 0.002, "warmup": 1},
-    "graphs": {"epochs": 100, "lr": 0.001, "warmup": 10},
-}
-"""By mode: many steps per epoch need fewer epochs and a lower rate."""
-
-
 def resolve(config: TrainConfig, manifest: Manifest) -> TrainConfig:
     """The settings with nothing left to choose.
 
@@ -117,13 +116,22 @@ def resolve(config: TrainConfig, manifest: Manifest) -> TrainConfig:
     mode = _mode(config, manifest.graph)
     automatic: dict[str, Any] = {
         **SCHEDULES[mode],
-        "threads": usable_cores(),
+        "threads": max(1, usable_cores() // processes_here(config.procs)),
+        "grains": default_grains(config.procs),
         "recipe": "none",
     }
+    automatic["eval_every"] = max(1, (config.epochs or automatic["epochs"]) // EVALUATIONS)
     chosen = {name: value for name, value in automatic.items() if getattr(config, name) is None}
-    model = config.model
+    if config.grains == 1:
+        chosen["grains"] = None  # one grain is a step in one piece
+    grains = chosen.get("grains", config.grains) or 1
+    if config.procs > grains:
+        raise ConfigError(
+            f"procs is {config.procs} and grains is {grains}; every process needs a grain: give more grains"
+        )
+    model = replace(config.model, scan_width=config.model.scanned_width)
     if model.dt_rank is None:
-        model = replace(model, dt_rank=ceil(model.width / 16))
+        model = replace(model, dt_rank=ceil(model.scanned_width / 16))
     return replace(
         config, m=tokens.m, M=tokens.M, s=tokens.s, mode=mode, fingerprint=manifest.fingerprint, model=model, **chosen
     )
@@ -136,7 +144,7 @@ def _mode(config: TrainConfig, graph: GraphFacts) -> Mode:
         return "graphs"
     if config.mode == "graphs":
         raise ConfigError(f"mode graphs needs a store of many graphs; {config.store} holds one: use full or batch")
-    return config.mode or ("batch" if graph.nodes > LARGE_GRAPH else "full")
+    return config.mode or choose_mode(graph.nodes)
 
 
 def parse_numbers(text: str | None, what: str) -> list[int]:

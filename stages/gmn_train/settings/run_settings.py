@@ -4,11 +4,12 @@ A setting that is None is chosen automatically from the store; `resolve` does th
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from gmn_pipeline.console.config import check_words, setting
+from gmn_pipeline.console.machine import MOST_THREADS
 from gmn_pipeline.errors import ConfigError
+from gmn_pipeline.place import StorePlace
 from gmn_train.settings.model_settings import ModelConfig
 
 DATA, TRAINING, MEMORY = "Data", "Training", "Memory and speed"
@@ -20,17 +21,24 @@ Check = Literal["full", "sampled", "none"]
 class TrainConfig:
     """One training run."""
 
-    store: Path = setting(help="Token store to train from, such as data/arxiv.zarr.", group=DATA, affects_result=False)
+    store: StorePlace = setting(
+        help="Token store to train from: data/arxiv.zarr, or s3://BUCKET/NAME.zarr.", group=DATA, affects_result=False
+    )
     fingerprint: str | None = setting(
         None, help="Fingerprint of the store's content. A run refuses any other store.", group=DATA, flag=""
     )
     recipe: str | None = setting(
-        None, help="Recipe to start from, or `none`. Default: the store's dataset.", group=DATA, affects_result=False
+        None,
+        help="Recipe to start from: a name, a TOML file, or `none`. Default: the store's dataset.",
+        group=DATA,
+        affects_result=False,
     )
     m: int | None = setting(None, help="Levels of tokens. Default: all that are stored.", group=DATA)
     M: int | None = setting(None, help="Walks per token. Default: all that are stored.", group=DATA)
     s: int | None = setting(
-        None, help="Tokens per level, drawn anew each epoch. Default: all that are stored.", group=DATA
+        None,
+        help="Tokens per level, drawn anew each epoch. Default: one for nodes of one graph, else all that are stored.",
+        group=DATA,
     )
     split: int = setting(0, help="Number of the stored split to use.", group=DATA)
     seed: int = setting(0, help="Seed of weights, dropout, shuffling and draws.", group=DATA)
@@ -59,11 +67,18 @@ class TrainConfig:
     warmup: int | None = setting(
         None, help="Epochs of linear warm-up before the cosine. Default: 10, or 1 in mode `batch`.", group=TRAINING
     )
+    average: float = setting(
+        0.03,
+        help="Evaluate and keep an average of the weights over this share of all steps. 0: the last weights.",
+        group=TRAINING,
+    )
     clip: float = setting(1.0, help="Largest gradient norm. 0: no clipping.", group=TRAINING)
     patience: int = setting(
         0, help="Stop early after this many epochs without a better validation. 0: never.", group=TRAINING
     )
-    eval_every: int = setting(1, help="Epochs between evaluations.", group=TRAINING)
+    eval_every: int | None = setting(
+        None, help="Epochs between evaluations. Default: so that there are about 100 in a run.", group=TRAINING
+    )
     eval_draws: int = setting(1, help="Average predictions over this many draws of tokens.", group=TRAINING)
 
     mode: Mode | None = setting(
@@ -77,6 +92,15 @@ class TrainConfig:
     memory_budget: float = setting(4.0, help="Memory for the activations of token blocks, in GB.", group=MEMORY)
     threads: int | None = setting(
         None, help="Threads. Default: all cores. Never changes a result.", group=MEMORY, affects_result=False
+    )
+    procs: int = setting(
+        1, help="Processes on this machine that share the run. They never change a result.", group=MEMORY,
+        affects_result=False,
+    )  # fmt: skip
+    grains: int | None = setting(
+        None,
+        help="Parts that a step is cut into, to share among processes. Default: none, or 8 with --procs.",
+        group=MEMORY,
     )
     loader_threads: int = setting(
         1, help="Threads that read ahead. They never change a result.", group=MEMORY, affects_result=False
@@ -103,14 +127,20 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         check_words(self)
-        for name in ("epochs", "batch_size", "batch_nodes", "threads", "loader_threads", "eval_every", "eval_draws"):
+        counts = ("epochs", "batch_size", "batch_nodes", "threads", "procs", "grains", "loader_threads", "eval_every")
+        for name in (*counts, "eval_draws"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ConfigError(f"{name} is {value}; it must be at least 1")
+        for name in ("threads", "loader_threads"):
+            if (getattr(self, name) or 0) > MOST_THREADS:
+                raise ConfigError(f"{name} is {getattr(self, name):,}; at most {MOST_THREADS:,} are allowed")
         for name in ("warmup", "clip", "patience", "weight_decay", "split", "seed", "checkpoint_seconds"):
             value = getattr(self, name)
             if value is not None and not 0 <= value < float("inf"):
                 raise ConfigError(f"{name} is {value}; it must not be negative or infinite")
+        if not 0 <= self.average < 1:
+            raise ConfigError(f"average is {self.average}; it must lie in [0, 1)")
         for name in ("lr", "memory_budget"):
             value = getattr(self, name)
             if value is not None and not 0 < value < float("inf"):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gmn_pipeline.errors import StoreError, TrainError
-from gmn_pipeline.store.manifest_file import read_manifest
+from gmn_pipeline.store.files.manifest_file import read_manifest
 from gmn_train.runs.folder import RunFolder, default_run_dir
 from gmn_train.settings.request import parse_numbers, read_request
 from gmn_train.tables.spec import RowSpec, TableSpec

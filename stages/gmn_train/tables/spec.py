@@ -8,7 +8,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from gmn_pipeline.console.config import first_problem, merge_tables, read_toml
 from gmn_pipeline.errors import ConfigError
-from gmn_pipeline.store.naming import default_store, store_stem
+from gmn_pipeline.place import StorePlace
+from gmn_pipeline.store.format.naming import default_store, store_stem
 from gmn_train.model.tables import MODELS
 from gmn_train.settings.request import parse_numbers
 
@@ -32,7 +33,7 @@ class RowSpec:
     """Settings of `gmn-train run` to change."""
     tokenize: list[str] = field(default_factory=list)
     """Further options of `gmn-prep tokenize` if the store is missing."""
-    store: Path | None = None
+    store: StorePlace | None = None
     """Default: data/NAME.zarr."""
     paper: bool | None = None
     """Whether to show the paper's figure of the model. Default: only if the row has no label."""
@@ -50,7 +51,7 @@ class RowSpec:
         return len(parse_numbers(self.seeds, "seeds")) * len(parse_numbers(self.splits, "splits"))
 
     @property
-    def store_path(self) -> Path:
+    def store_path(self) -> StorePlace:
         return self.store or default_store(store_stem(self.dataset))
 
     @property

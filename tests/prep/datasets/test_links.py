@@ -9,7 +9,7 @@ from gmn_pipeline import Graph, Task
 from gmn_pipeline.errors import DatasetError
 from gmn_prep.datasets import DatasetOptions, dataset_identity, load_dataset, store_name
 from gmn_prep.datasets.links import hold_out_links
-from tests.prep.datasets.raw_samples import write_minesweeper
+from tests.prep.datasets.public.raw_samples import write_minesweeper
 from tests.reference.links import hold_out
 from tests.strategies import graphs
 

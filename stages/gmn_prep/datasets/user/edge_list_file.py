@@ -4,8 +4,9 @@ edges.csv   src, dst, and any further columns: edge features
 nodes.csv   id, [label], [split], [graph], and any further columns: node features
 graphs.csv  id, [label], [split]: where there are many graphs
 
-Ids are text. With a table of nodes, nodes are numbered in its order and every edge must name one of its ids. Without
-one, whole numbers that leave few gaps are node numbers, and other ids are numbered in sorted order.
+Ids are text. Nodes are numbered in the sorted order of their ids, so the order of rows means nothing: a shuffled file
+gives the same graph, the same walks and the same predictions. With a table of nodes, every edge must name one of its
+ids. Without one, whole numbers that leave few gaps are node numbers.
 """
 
 from pathlib import Path
@@ -19,11 +20,14 @@ from gmn_prep.datasets.entry import DatasetOptions
 from gmn_prep.datasets.user.graph_table import find_graph_table, group_nodes
 from gmn_prep.datasets.user.table_columns import (
     COLUMNS,
+    are_numbers,
     id_names,
     keep_features,
     keep_ids,
     read_ids,
     read_parts,
+    sort_ids,
+    sort_rows,
     take_column,
     take_named,
 )
@@ -66,12 +70,13 @@ def read_edge_list(path: Path, options: DatasetOptions) -> tuple[dict[str, Any],
         nodes = read_tables(place, id_names(options, "id", "graph"), header=options.header, notes=notes)
         place = find_graph_table(path)
         graphs = place and read_tables(place, id_names(options, "id"), header=options.header, notes=notes)
+        sort_rows(nodes, "id", options.id)
         arrays |= group_nodes(nodes, graphs or None)
         ids = read_ids(take_column(nodes, "id", options.id), nodes)
         arrays["edges"] = np.stack([_look_up(column, ids, edges, nodes) for column in ends], axis=1)
         arrays["num_nodes"] = len(ids)
         arrays["node_ids"] = keep_ids(ids)
-        items = _read_items(graphs or nodes, options)
+        items = read_items(graphs or nodes, options)
         if "y" in items or not graphs:
             arrays |= items | ({"level": "graph"} if graphs else {})
     keep_features([table for table in (nodes, edges) if table is not None], options.features, options.drop)
@@ -81,17 +86,32 @@ def read_edge_list(path: Path, options: DatasetOptions) -> tuple[dict[str, Any],
     return arrays, notes
 
 
-def _read_items(nodes: UserTable, options: DatasetOptions) -> dict[str, Any]:
-    """Labels, splits and times of the nodes, or graphs, as far as the table has them."""
-    arrays: dict[str, Any] = {}
+def item_names(nodes: UserTable, options: DatasetOptions) -> list[str]:
+    """Remove the columns that `read_items` reads; returns their names."""
+    before = list(nodes.columns)
+    _take_labels(nodes, options)
+    if options.time is not None:
+        take_named(nodes, options.time)
+    take_column(nodes, "split", optional=True)
+    for name in [name for name in nodes.columns if name.lower() in MASKS]:
+        nodes.columns.pop(name)
+    return [name for name in before if name not in nodes.columns]
+
+
+def _take_labels(nodes: UserTable, options: DatasetOptions) -> dict[str, Any]:
     label_option = options.label
     if label_option is not None and label_option not in nodes.columns and "," in label_option:
-        labels = {name.strip(): take_named(nodes, name.strip()) for name in label_option.split(",")}
-    else:
-        name = label_option or next(
-            (c for a in COLUMNS["label"] for c in nodes.columns if c.lower() == a and nodes.header), None
-        )
-        labels = {} if name is None else {name: take_named(nodes, name)}
+        return {name.strip(): take_named(nodes, name.strip()) for name in label_option.split(",")}
+    name = label_option or next(
+        (c for a in COLUMNS["label"] for c in nodes.columns if c.lower() == a and nodes.header), None
+    )
+    return {} if name is None else {name: take_named(nodes, name)}
+
+
+def read_items(nodes: UserTable, options: DatasetOptions) -> dict[str, Any]:
+    """Labels, splits and times of the nodes, or graphs, as far as the table has them."""
+    arrays: dict[str, Any] = {}
+    labels = _take_labels(nodes, options)
     if labels:
         arrays |= read_label_columns(labels, nodes)
     if options.time is not None:
@@ -113,15 +133,13 @@ def _number_ends(src: Any, dst: Any, edges: UserTable, notes: list[str]) -> dict
         raise DatasetError(f"{edges.path.name} has no rows, and the table of nodes is missing; there is nothing to do")
     both = pa.chunked_array([src, dst])
     ids = pc.unique(both)
-    if pc.all(pc.match_substring_regex(ids, r"^(0|[1-9]\d{0,17})$")).as_py():
+    if are_numbers(ids):
         numbers = [np.asarray(column.cast(pa.int64())) for column in (src, dst)]
         count = 1 + max(int(column.max()) for column in numbers)
         if count <= 1000 + 2 * len(ids):
             return {"edges": np.stack(numbers, axis=1)}
         notes.append(f"{edges.path.name} names {len(ids):,} nodes up to {count - 1:,}: read as names, not as numbers")
-        ids = ids.take(pc.sort_indices(ids.cast(pa.int64())))
-    else:
-        ids = ids.take(pc.sort_indices(ids))
+    ids = ids.take(sort_ids(ids))
     ends = [np.asarray(pc.index_in(column, value_set=ids)) for column in (src, dst)]
     return {"edges": np.stack(ends, axis=1), "num_nodes": len(ids), "node_ids": keep_ids(ids)}
 

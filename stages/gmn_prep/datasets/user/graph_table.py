@@ -1,6 +1,6 @@
 """Many graphs in tables: a column of the nodes says which graph each is of, and graphs may have a table of their own.
 
-nodes.csv    id, graph, ...: nodes are put in the order of their graphs
+nodes.csv    id, graph, ...: nodes are put in the order of their graphs, and of their ids in each
 graphs.csv   id, [label], [split]
 """
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gmn_pipeline.errors import DatasetError
-from gmn_prep.datasets.user.table_columns import keep_ids, read_ids, take_column
+from gmn_prep.datasets.user.table_columns import keep_ids, read_ids, sort_ids, sort_rows, take_column
 from gmn_prep.datasets.user.table_file import TABLE_SUFFIXES, UserTable
 
 
@@ -23,10 +23,7 @@ def find_graph_table(path: Path) -> Path | None:
 
 
 def group_nodes(nodes: UserTable, graphs: UserTable | None) -> dict[str, Any]:
-    """Put the rows of `nodes` in the order of their graphs; returns `graph_ptr` and `graph_ids`, or nothing.
-
-    Graphs are numbered as their table lists them, or as nodes first name them.
-    """
+    """Put the rows of both in the order of graphs, by id; returns `graph_ptr` and `graph_ids`, or nothing."""
     import pyarrow.compute as pc
 
     column = take_column(nodes, "graph", optional=True)
@@ -35,7 +32,12 @@ def group_nodes(nodes: UserTable, graphs: UserTable | None) -> dict[str, Any]:
             raise DatasetError(f"{graphs.path.name} lists graphs, and {nodes.path.name} has no column 'graph'; add it")
         return {}
     of_node = read_ids(column, nodes)
-    ids = pc.unique(of_node) if graphs is None else read_ids(take_column(graphs, "id"), graphs)
+    if graphs is None:
+        ids = pc.unique(of_node)
+        ids = ids.take(sort_ids(ids))
+    else:
+        sort_rows(graphs, "id")
+        ids = read_ids(take_column(graphs, "id"), graphs)
     if len(pc.unique(ids)) != len(ids):
         raise DatasetError(f"{graphs.path.name if graphs else nodes.path.name} lists a graph more than once")
     number = pc.index_in(of_node, value_set=ids)

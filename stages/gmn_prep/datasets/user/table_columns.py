@@ -95,6 +95,28 @@ def read_ids(column: Any, table: UserTable) -> Any:
     return ids
 
 
+def sort_rows(table: UserTable, role: str, column_name: str | None = None) -> None:
+    """Put the rows in the order of their ids, so that a shuffled file is the same graph."""
+    columns = dict(table.columns)
+    order = sort_ids(read_ids(take_column(table, role, column_name), table))
+    table.columns = {name: values.take(order) for name, values in columns.items()}
+
+
+def sort_ids(ids: Any) -> Any:
+    """Where each id of the sorted list stands: by number where all are whole numbers, else as text."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pc.sort_indices(ids.cast(pa.int64()) if are_numbers(ids) else ids)
+
+
+def are_numbers(ids: Any) -> bool:
+    """Whether all ids are whole numbers as one writes them, not so long as to leave 64 bits."""
+    import pyarrow.compute as pc
+
+    return bool(pc.all(pc.match_substring_regex(ids, r"^(0|[1-9]\d{0,17})$")).as_py())
+
+
 def keep_ids(ids: Any) -> Texts:
     """Ids as a graph keeps them, without a Python object for each."""
     import pyarrow as pa
@@ -107,11 +129,15 @@ def keep_ids(ids: Any) -> Texts:
 
 def read_parts(column: Any, table: UserTable) -> Array:
     """(rows,) uint8 codes of a column of train, val, test."""
-    names = ["" if name is None else str(name).strip().lower() for name in column.to_pylist()]
+    import pyarrow.compute as pc
+
+    values = pc.unique(column)  # few: no Python object for each row
+    names = ["" if name is None else str(name).strip().lower() for name in values.to_pylist()]
     strange = sorted(set(names) - set(PARTS))
     if strange:
         raise DatasetError(
             f"{table.path.name} has split '{strange[0]}'; allowed: train, val, test, or empty"
             f"{nearest(strange[0], tuple(PARTS))}"
         )
-    return np.array([PARTS[name] for name in names], dtype=np.uint8)
+    codes = np.array([PARTS[name] for name in names], dtype=np.uint8)
+    return codes[np.asarray(pc.index_in(column, value_set=values))]

@@ -109,10 +109,20 @@ def _read_parquet(path: Path) -> Any:
         return file.read()
 
 
-def _read_text(path: Path, texts: tuple[str, ...], header: bool, notes: list[str]) -> tuple[Any, bool]:
-    import pyarrow as pa
-    from pyarrow import csv
+@dataclass(frozen=True)
+class TextForm:
+    """How a text file is a table."""
 
+    separator: str
+    skip: int
+    """Lines of comments before it."""
+    header: bool
+    names: list[str]
+    decimal_comma: bool
+
+
+def sniff_text(path: Path, *, header: bool, notes: list[str]) -> TextForm:
+    """Find separator, comments and names from the first lines of a file."""
     with path.open("rb") as file:
         start = file.read(1 << 16)
     if start.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -127,17 +137,25 @@ def _read_text(path: Path, texts: tuple[str, ...], header: bool, notes: list[str
         notes.append(f"{path.name} begins with numbers: read without a header, columns are 0, 1, 2, ...")
     names = fields if header else [str(place) for place in range(len(fields))]
     sample = "\n".join(lines[skip + 1 : skip + 50])
-    comma = separator == ";" and re.search(r"\d,\d", sample) and not re.search(r"\d\.\d", sample)
+    comma = separator == ";" and bool(re.search(r"\d,\d", sample)) and not re.search(r"\d\.\d", sample)
+    return TextForm(separator, skip, header, names, comma)
+
+
+def _read_text(path: Path, texts: tuple[str, ...], header: bool, notes: list[str]) -> tuple[Any, bool]:
+    import pyarrow as pa
+    from pyarrow import csv
+
+    form = sniff_text(path, header=header, notes=notes)
     table = csv.read_csv(
         path,
-        csv.ReadOptions(skip_rows=skip, column_names=None if header else names),
-        csv.ParseOptions(delimiter=separator),
+        csv.ReadOptions(skip_rows=form.skip, column_names=None if form.header else form.names),
+        csv.ParseOptions(delimiter=form.separator),
         csv.ConvertOptions(
-            column_types={name: pa.string() for name in names if name.lower() in texts},
-            decimal_point="," if comma else ".",
+            column_types={name: pa.string() for name in form.names if name.lower() in texts},
+            decimal_point="," if form.decimal_comma else ".",
         ),
     )
-    return table, header
+    return table, form.header
 
 
 def _line(error: Exception) -> str:

@@ -27,6 +27,10 @@ def load_user_file(path: Path, options: DatasetOptions) -> tuple[Graph, tuple[st
     from gmn_prep.datasets.user.user_graph import graph_from_arrays
 
     check_user_file(path, options)
+    if options.scratch is not None:
+        from gmn_prep.datasets.user.sorted_edges import read_sorted_edges
+
+        return read_sorted_edges(path, options, options.scratch)
     arrays, notes = READERS[path.suffix](path, options)
     graph, more = graph_from_arrays(arrays, options, path)
     return graph, (*notes, *more)

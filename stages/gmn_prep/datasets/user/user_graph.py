@@ -3,6 +3,7 @@
 The names are those of the .npz format; docs/datasets.md lists them.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,16 +28,23 @@ MOST_CATEGORIES = 1000
 """Of an integer feature, or as many as there are rows: larger numbers are quantities."""
 
 
-def graph_from_arrays(arrays: dict[str, Any], options: DatasetOptions, path: Path) -> tuple[Graph, tuple[str, ...]]:
-    """The graph and what the user should know about its making. Raises DatasetError that names the file."""
+def graph_from_arrays(
+    arrays: dict[str, Any], options: DatasetOptions, path: Path, build: Callable[..., Graph] = Graph.from_edges
+) -> tuple[Graph, tuple[str, ...]]:
+    """The graph and what the user should know about its making. Raises DatasetError that names the file.
+
+    build: makes it of edges, the number of nodes and fields.
+    """
     try:
-        return _build(arrays, options)
+        return _build(arrays, options, build)
     # Values of odd types and shapes are the file's mistake, not ours.
     except (GraphError, DatasetError, ValueError, TypeError, IndexError, OverflowError, MemoryError) as error:
         raise DatasetError(f"{path.name}: {' '.join(str(error).split())}") from error
 
 
-def _build(arrays: dict[str, Any], options: DatasetOptions) -> tuple[Graph, tuple[str, ...]]:
+def _build(
+    arrays: dict[str, Any], options: DatasetOptions, build: Callable[..., Graph]
+) -> tuple[Graph, tuple[str, ...]]:
     notes: list[str] = []
     arrays = {key: _value(key, value) for key, value in arrays.items()}
     for key in ("x", "edge_attr"):
@@ -49,10 +57,10 @@ def _build(arrays: dict[str, Any], options: DatasetOptions) -> tuple[Graph, tupl
     fields["directed"] = options.directed or bool(arrays.get("directed", False))
     asked = read_asked_task(options, arrays)
     if asked.level == "link" and "pairs" not in arrays:
-        return _draw_links(Graph.from_edges(edges, nodes, **fields), arrays, options, asked)
+        return _draw_links(build(edges, nodes, **fields), arrays, options, asked)
     task, y = _choose_task(arrays, nodes, asked, notes)
     splits, pairs = read_splits(arrays), arrays.get("pairs")
-    graph = Graph.from_edges(edges, nodes, y=y, pairs=pairs, splits=splits, task=task, **fields)
+    graph = build(edges, nodes, y=y, pairs=pairs, splits=splits, task=task, **fields)
     graph = _add_ids(graph, arrays)
     report = graph.report
     if report is not None and (report.self_loops_dropped or report.duplicates_dropped):

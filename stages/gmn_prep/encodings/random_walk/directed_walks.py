@@ -11,9 +11,9 @@ PILOT = 256
 
 @njit(cache=True, nogil=True)
 def count_returns(indptr, indices, key, target, out, error, lo, hi):  # type: ignore[no-untyped-def]
-    """out[v, j] is the share of walks from v that are at v after j+1 steps, error[v, j] its standard error.
+    """out[v - lo, j] is the share of walks from v that are at v after j+1 steps, error[v - lo, j] its standard error.
 
-    out, error: (n, k). A node without out-edges keeps its walk. Draws are keyed (node, walk, step). The number of
+    out, error: (hi - lo, k). A node without out-edges keeps its walk. Draws are keyed (node, walk, step). The number of
     walks is set by a pilot whose draws are not used again, so that the share stays unbiased. Shares and errors are
     binomial; the error takes (hits + 1) / (walks + 2) as the probability, so that no hit does not look certain.
     """
@@ -21,8 +21,8 @@ def count_returns(indptr, indices, key, target, out, error, lo, hi):  # type: ig
     hits = np.zeros(k, np.int64)
     for start in range(lo, hi):
         if indptr[start] == indptr[start + 1]:
-            out[start, :] = 1.0
-            error[start, :] = 0.0
+            out[start - lo, :] = 1.0
+            error[start - lo, :] = 0.0
             continue
         node_key = child_key(key, np.uint64(start))
         _walk(indptr, indices, node_key, start, 0, PILOT, hits)
@@ -34,8 +34,8 @@ def count_returns(indptr, indices, key, target, out, error, lo, hi):  # type: ig
         _walk(indptr, indices, node_key, start, PILOT, walks, hits)
         for j in range(k):
             p = (hits[j] + 1) / (walks + 2)
-            out[start, j] = hits[j] / walks
-            error[start, j] = np.sqrt(p * (1 - p) / walks)
+            out[start - lo, j] = hits[j] / walks
+            error[start - lo, j] = np.sqrt(p * (1 - p) / walks)
 
 
 @njit(cache=True, nogil=True)

@@ -5,16 +5,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gmn_pipeline.counter_random import Purpose, root_key
 from gmn_pipeline.errors import ConfigError, nearest
 from gmn_pipeline.graph import Graph
-from gmn_pipeline.types import FloatArray, IntArray
-from gmn_prep.encodings import ComputedEncoding, OnProgress
-from gmn_prep.encodings.locality import bandwidth_order, renumbered
-from gmn_prep.encodings.random_walk.directed_walks import count_returns
-from gmn_prep.encodings.random_walk.return_rows import expansion_work, return_rows, return_rows_directed
-from gmn_prep.encodings.random_walk.return_walks import return_estimates
-from gmn_prep.encodings.random_walk.row_chunks import Workers, row_chunks, workers
+from gmn_pipeline.types import FloatArray
+from gmn_prep.encodings import ComputedEncoding, OnProgress, join_rows
+from gmn_prep.encodings.random_walk.return_rows import expansion_work
+from gmn_prep.encodings.random_walk.row_chunks import encoding_chunks, workers
+from gmn_prep.encodings.random_walk.rows import TARGET_STDERR, fill_random_walk, share_random_walk
 
 Mode = Literal["auto", "exact", "estimate"]
 MODES = ("auto", "exact", "estimate")
@@ -42,7 +39,7 @@ def random_walk_encoding(
     mode: Mode = "auto",
     seed: int = 0,
     threads: int = 1,
-    target_stderr: float = 0.005,
+    target_stderr: float = TARGET_STDERR,
     on_progress: OnProgress | None = None,
 ) -> RandomWalkEncoding:
     """Return probabilities diag(P^1) .. diag(P^k) of the uniform random walk P = D^-1 A.
@@ -55,15 +52,18 @@ def random_walk_encoding(
     _check(k, mode, target_stderr)
     if mode == "auto":
         mode = choose_random_walk_mode(graph, k)
-    values = np.empty((graph.num_nodes, k), dtype=np.float32)
+    settings = {"mode": mode, "seed": seed, "target_stderr": target_stderr}
+    names = ("values", "stderr") if mode == "estimate" else ("values",)
+    out = {name: np.empty((graph.num_nodes, k), dtype=np.float32) for name in names}
     with workers(threads) as team:
-        if mode == "exact":
-            _fill_exact(graph, values, team, on_progress)
-            return RandomWalkEncoding(values, None)
-        stderr = np.empty_like(values)
-        key = root_key(seed, Purpose.RETURN_WALK)
-        _fill_estimates(graph, key, target_stderr, values, stderr, team, on_progress)
-        return RandomWalkEncoding(values, stderr)
+        shared = share_random_walk(graph, settings)
+
+        def fill(lo: int, hi: int) -> None:
+            fill_random_walk(graph, shared, settings, lo, hi, {name: rows[lo:hi] for name, rows in out.items()})
+
+        team.run_reporting(fill, encoding_chunks(graph, shared), on_progress, graph.num_nodes)
+    made = join_rows(shared, out)
+    return RandomWalkEncoding(made["values"], made.get("stderr"))
 
 
 def compute_random_walk(
@@ -84,47 +84,6 @@ def settle_random_walk(graph: Graph, settings: dict[str, Any], seed: int) -> dic
     return {**settings, "mode": mode, **({"seed": seed} if mode == "estimate" else {})}
 
 
-def _fill_exact(graph: Graph, values: FloatArray, team: Workers, on_progress: OnProgress | None) -> None:
-    csr = (graph.indptr, graph.indices)
-    chunks = row_chunks(graph.indptr, parts=128)
-    if graph.directed:
-        team.run_reporting(
-            lambda lo, hi: return_rows_directed(*csr, values, lo, hi), chunks, on_progress, graph.num_nodes
-        )
-    else:
-        weight = _inverse_roots(graph.indptr)
-        team.run_reporting(
-            lambda lo, hi: return_rows(*csr, weight, values, lo, hi), chunks, on_progress, graph.num_nodes
-        )
-
-
-def _fill_estimates(
-    graph: Graph,
-    key: np.uint64,
-    target: float,
-    values: FloatArray,
-    stderr: FloatArray,
-    team: Workers,
-    on_progress: OnProgress | None,
-) -> None:
-    n = graph.num_nodes
-    if graph.directed:
-        csr, chunks = (graph.indptr, graph.indices), row_chunks(graph.indptr, parts=128)
-        team.run_reporting(
-            lambda lo, hi: count_returns(*csr, key, target, values, stderr, lo, hi), chunks, on_progress, n
-        )
-        return
-    # With neighbours near each other in memory the whole takes two thirds of the time.
-    order = bandwidth_order(graph.indptr, graph.indices)
-    indptr, indices = renumbered(graph.indptr, graph.indices, order)
-    weight = _inverse_roots(indptr)
-    out, error = np.empty_like(values), np.empty_like(stderr)
-    arguments = (indptr, indices, order, weight, _running_sums(indptr, indices, weight), key, target, out, error)
-    chunks = row_chunks(indptr, parts=128)
-    team.run_reporting(lambda lo, hi: return_estimates(*arguments, lo, hi), chunks, on_progress, n)
-    values[order], stderr[order] = out, error
-
-
 def choose_random_walk_mode(graph: Graph, k: int) -> Literal["exact", "estimate"]:
     """What `auto` comes to: exact if that reads at most EXACT_SLOTS slots, judged by evenly spaced rows."""
     n, levels = graph.num_nodes, k if graph.directed else (k + 1) // 2
@@ -134,19 +93,6 @@ def choose_random_walk_mode(graph: Graph, k: int) -> Literal["exact", "estimate"
     most = EXACT_SLOTS * rows.size // n
     work = expansion_work(graph.indptr, graph.indices, rows, levels, most)
     return "exact" if work <= most else "estimate"
-
-
-def _inverse_roots(indptr: IntArray) -> FloatArray:
-    """(n,) degree^-1/2, 1 for isolated nodes."""
-    return 1 / np.sqrt(np.maximum(np.diff(indptr), 1))
-
-
-def _running_sums(indptr: IntArray, indices: IntArray, weight: FloatArray) -> FloatArray:
-    """(slots,) sums of the neighbours' weights within a row, up to and with each slot."""
-    running = np.cumsum(weight[indices])
-    before = np.concatenate([[0.0], running])[indptr[:-1]]
-    running -= np.repeat(before, np.diff(indptr))
-    return running
 
 
 def _check(k: int, mode: str, target_stderr: float) -> None:

@@ -6,7 +6,7 @@ from numba import njit
 
 @njit(cache=True, nogil=True)
 def return_rows(indptr, indices, inverse_root, out, lo, hi):  # type: ignore[no-untyped-def]
-    """out[v, j] = P^(j+1)(v, v) for nodes lo .. hi of an undirected graph; out: (n, k).
+    """out[v - lo, j] = P^(j+1)(v, v) for nodes lo .. hi of an undirected graph; out: (hi - lo, k).
 
     With s_j row v of S^j, S = D^-1/2 A D^-1/2: P^2j(v, v) = <s_j, s_j> and P^(2j+1)(v, v) = <s_j, s_j+1>, so k
     probabilities take k/2 expansions. inverse_root: (n,) degree^-1/2.
@@ -17,7 +17,7 @@ def return_rows(indptr, indices, inverse_root, out, lo, hi):  # type: ignore[no-
     grown = np.empty(n, np.int64)
     for start in range(lo, hi):
         if indptr[start] == indptr[start + 1]:
-            out[start, :] = 1.0  # a walk from an isolated node stays there
+            out[start - lo, :] = 1.0  # a walk from an isolated node stays there
             continue
         nodes[0], values[0], count = start, 1.0, 1
         for j in range((k + 1) // 2):
@@ -40,9 +40,9 @@ def return_rows(indptr, indices, inverse_root, out, lo, hi):  # type: ignore[no-
                 values[i] = total[v] * inverse_root[v]
                 even += values[i] * values[i]
                 total[v] = 0.0
-            out[start, 2 * j] = odd
+            out[start - lo, 2 * j] = odd
             if 2 * j + 1 < k:
-                out[start, 2 * j + 1] = even
+                out[start - lo, 2 * j + 1] = even
             nodes, grown, count = grown, nodes, count_grown
 
 
@@ -71,7 +71,7 @@ def return_rows_directed(indptr, indices, out, lo, hi):  # type: ignore[no-untyp
                         grown[count_grown] = v
                         count_grown += 1
                     total[v] += values[i] / degree
-            out[start, j] = total[start]
+            out[start - lo, j] = total[start]
             for i in range(count_grown):
                 values[i] = total[grown[i]]
                 total[grown[i]] = 0.0

@@ -1,6 +1,6 @@
 """Work split by rows: chunks that depend only on the graph, run by any number of threads."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from typing import Any
@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from gmn_pipeline.types import IntArray
+from gmn_pipeline.graph import Graph
+from gmn_pipeline.types import Array, IntArray
 from gmn_prep.encodings import OnProgress
 
 Chunk = tuple[int, int]
@@ -24,6 +25,11 @@ def row_chunks(weights_ptr: IntArray, parts: int) -> list[Chunk]:
     goals = np.linspace(0, running[-1], parts + 1)[1:-1]
     cuts = np.unique(np.concatenate([[0], np.searchsorted(running, goals), [rows]]))
     return list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
+
+
+def encoding_chunks(graph: Graph, shared: Mapping[str, Array], parts: int = 128) -> list[Chunk]:
+    """The ranges of rows that an encoding is cut into; `shared` may bring a renumbered graph's `indptr`."""
+    return row_chunks(shared.get("indptr", graph.indptr), parts)
 
 
 class Workers:

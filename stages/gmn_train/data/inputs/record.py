@@ -13,14 +13,14 @@ import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from gmn_train.model.layers.edge_order import EdgeOrder
+    from gmn_train.model.message_passing.edge_order import EdgeOrder
 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from gmn_pipeline.errors import ModelError
-from gmn_pipeline.store.token_settings import TokenSettings
+from gmn_pipeline.store.format.token_settings import TokenSettings
 from gmn_train.data.token_chunks import LazyChunks, TokenChunk, chunk_sizes, move
 from gmn_train.model.scan.checks import check_finite
 
@@ -44,10 +44,15 @@ class Neighbourhood:
     symmetric: bool
     """Whether every edge has its reverse."""
 
+    @property
+    def targets(self) -> int:
+        """Rows that messages go to: the first ones."""
+        return self.rows
+
     @cached_property
     def edge_order(self) -> "EdgeOrder":
         """The edges by target and by source, for the kernels."""
-        from gmn_train.model.layers.edge_order import order_edges
+        from gmn_train.model.message_passing.edge_order import order_edges
 
         return order_edges(self.edge_index, self.rows)
 
@@ -64,13 +69,18 @@ class Neighbourhood:
 
 
 def sparse_csr(entries: Tensor, values: Tensor, rows: int) -> Tensor:
-    """A (rows, rows) CSR matrix from (2, E) coordinates; int32 indices, which MKL takes as they are."""
-    order = torch.argsort(entries[0] * rows + entries[1])
+    """A (rows, rows) CSR matrix from (2, E) coordinates."""
+    return csr_matrix(entries, values, (rows, rows))
+
+
+def csr_matrix(entries: Tensor, values: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """A CSR matrix from (2, E) coordinates; int32 indices, which MKL takes as they are."""
+    order = torch.argsort(entries[0] * shape[1] + entries[1])
     row, column = entries[:, order]
-    pointer = torch.searchsorted(row.contiguous(), torch.arange(rows + 1, device=row.device))
+    pointer = torch.searchsorted(row.contiguous(), torch.arange(shape[0] + 1, device=row.device))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")  # products are all we need of it
-        return torch.sparse_csr_tensor(pointer.int(), column.int(), values[order], (rows, rows), check_invariants=False)
+        return torch.sparse_csr_tensor(pointer.int(), column.int(), values[order], shape, check_invariants=False)
 
 
 @dataclass(frozen=True)
@@ -129,8 +139,8 @@ class ModelInputs:
         edges = self.near.edge_index
         if edges.dim() != 2 or edges.shape[0] != 2 or edges.dtype != torch.int64:
             raise ModelError(f"edge_index is {edges.dtype} {tuple(edges.shape)}, expected int64 (2, edges)")
-        if edges.numel() and (int(edges.min()) < 0 or int(edges.max()) >= self.scanned):
-            raise ModelError(f"edge_index points outside the {self.scanned} scanned rows")
+        if edges.numel() and (int(edges.min()) < 0 or int(edges.max()) >= self.near.rows):
+            raise ModelError(f"edge_index points outside the {self.near.rows} rows that it connects")
         if self.edge_attr is not None and len(self.edge_attr) < edges.shape[1]:
             raise ModelError(f"edge_attr has {len(self.edge_attr)} rows for {edges.shape[1]} edges")
         if not self.targets <= self.scanned <= self.rows:

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from gmn_pipeline.errors import ModelError, TrainError
 from gmn_pipeline.graph import Graph
-from gmn_pipeline.store.encodings import ENCODINGS, EncodingFormat
-from gmn_pipeline.store.view import Part, TokenBatch, TokenView
+from gmn_pipeline.store.format.encodings import ENCODINGS, EncodingFormat
+from gmn_pipeline.store.reading.view import Part, TokenBatch, TokenView
 from gmn_pipeline.tables import load_code
 from gmn_pipeline.types import Array, FloatArray, IntArray
 from gmn_train.data.draws import draw_repeats, draw_signs, draw_ties

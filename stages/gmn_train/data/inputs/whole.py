@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from gmn_pipeline.errors import ModelError
-from gmn_pipeline.store.view import TokenBatch
+from gmn_pipeline.store.reading.view import TokenBatch
 from gmn_pipeline.types import Array, IntArray
 from gmn_train.data.inputs.record import ModelInputs
 from gmn_train.data.inputs.rows import concatenate_ranges, neighbourhood, pair_rows

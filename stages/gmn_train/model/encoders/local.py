@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from gmn_pipeline.errors import ModelError
 from gmn_train.data.token_chunks import TokenChunk
@@ -20,6 +21,7 @@ from gmn_train.model.encoders.local_kernels import local_gradients, local_output
 from gmn_train.model.encoders.pooling import channel_ranges, token_ranges
 from gmn_train.model.layers.recompute import gradient_sink
 from gmn_train.model.scan.checks import has_kernels
+from gmn_train.model.tiles.vectors import LANES
 
 if TYPE_CHECKING:
     from gmn_train.settings.model_settings import ModelConfig
@@ -35,16 +37,18 @@ class LocalEncoder(nn.Module):
         )  # fmt: skip
 
     def prepare(self, h: Tensor, edge_states: Tensor | None) -> tuple[Tensor, ...]:  # noqa: ARG002
-        """What is computed once per node: W1 h, W2 h, W3 h, (U, d) each."""
-        return self.own(h), self.near(h), self.root(h)
+        """What is computed once per node: W1 h, W2 h, W3 h, (U, d) each, d padded to what the kernels take."""
+        states = self.own(h), self.near(h), self.root(h)
+        return tuple(pad(x, (0, -x.shape[1] % LANES)) for x in states) if h.shape[1] % LANES else states
 
     def forward(self, chunk: TokenChunk, own: Tensor, near: Tensor, root: Tensor) -> Tensor:
         """(T, d)"""
-        return sum_messages(chunk, own, near, root)
+        tokens, width = sum_messages(chunk, own, near, root), self.own.out_features
+        return tokens if tokens.shape[1] == width else tokens[:, :width].contiguous()  # marks are added in place
 
 
 def sum_messages(chunk: TokenChunk, own: Tensor, near: Tensor, root: Tensor) -> Tensor:
-    """Mean over u of ReLU(own_u + mean of near over u's neighbours in the token + root_v): (T, d)."""
+    """Mean over u of ReLU(own_u + mean of near over u's neighbours in the token + root_v): (T, d), d whole vectors."""
     if chunk.edges is None or chunk.edge_ptr is None:
         raise ModelError("the `local` encoder needs the tokens' edges; gather them with parts=('edges',)")
     if has_kernels(own):
@@ -73,23 +77,23 @@ class LocalSum(torch.autograd.Function):
         states = [x.detach().contiguous() for x in (own, near, root)]
         structure = (nodes, node_ptr, edges, edge_ptr)
         out = own.new_empty(len(node_ptr) - 1, own.shape[1])
-        arrays = [x.numpy() for x in (*states, *structure)]
-        run_tasks(lambda task: local_outputs(*arrays, directed, largest, *task, out.numpy()), token_ranges(len(out)))
-        ctx.save_for_backward(*states, *structure)
+        passed = torch.empty(len(nodes), own.shape[1] // 8, dtype=torch.uint8)
+        arrays, filled = [x.numpy() for x in (*states, *structure)], (out.numpy(), passed.numpy())
+        run_tasks(lambda task: local_outputs(*arrays, directed, largest, *task, *filled), token_ranges(len(out)))
+        ctx.save_for_backward(passed, *structure)
         ctx.layout = (directed, largest)
-        ctx.sinks = [gradient_sink(x) for x in (own, near, root)]
+        ctx.rows, ctx.sinks = len(own), [gradient_sink(x) for x in (own, near, root)]
         return out
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad_out: Tensor) -> tuple[Tensor | None, ...]:
         saved = ctx.saved_tensors
-        grads = [torch.zeros_like(x) if sink is None else sink for x, sink in zip(saved[:3], ctx.sinks, strict=True)]
+        width = grad_out.shape[1]
+        grads = [grad_out.new_zeros(ctx.rows, width) if sink is None else sink for sink in ctx.sinks]
         arrays = [x.numpy() for x in saved]
         outputs = [x.numpy() for x in (grad_out.contiguous(), *grads)]
-        run_tasks(
-            lambda task: local_gradients(*arrays, *ctx.layout, *task, *outputs), channel_ranges(grad_out.shape[1])
-        )
+        run_tasks(lambda task: local_gradients(*arrays, *ctx.layout, *task, *outputs), channel_ranges(width))
         found = [grad if sink is None else None for grad, sink in zip(grads, ctx.sinks, strict=True)]
         return (*found, *[None] * 6)
 

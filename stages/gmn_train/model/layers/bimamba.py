@@ -118,12 +118,17 @@ class BiMamba(nn.Module):
             self.backward_branch.A_log = self.forward_branch.A_log
         self.out_proj = nn.Linear(width, width, bias=False)  # W_out
 
-    def forward(self, x: Tensor, seq_ptr: Tensor | None = None, *, only_last: bool = False) -> Tensor:
+    def forward(
+        self, x: Tensor, seq_ptr: Tensor | None = None, *, only_last: bool = False, again: bool = False
+    ) -> Tensor:
         """Update x (batch, length, d), or packed (total, d) with seq_ptr (sequences + 1,); x's shape stays.
 
         With `only_last`, return each sequence's last row only, (sequences, d), equal to that row of the full
         result: gate and output projection are computed for one row per sequence, and so is the whole backward
         branch, which has seen nothing else there.
+
+        again: the result is known already and only its gradient is wanted: on tiles, which compute a layer again for
+        its gradient, the values are then zeros.
 
         Raises:
             ModelError: the shape or the borders do not fit, or x is not finite.
@@ -132,7 +137,7 @@ class BiMamba(nn.Module):
             raise ModelError(f"BiMamba: x is {x.dtype}, the layer is {self.norm.weight.dtype}; convert one of them")
         rows, ptr = pack_rows(x, seq_ptr, self.width)  # (T, d), (sequences + 1,)
         if self.fits_tiles(rows, ptr, only_last):
-            return self._tiles(rows, ptr, only_last).view((len(ptr) - 1, self.width) if only_last else x.shape)
+            return self._tiles(rows, ptr, only_last, again).view((len(ptr) - 1, self.width) if only_last else x.shape)
         normed = self.norm(rows)
         last = last_rows(ptr).to(x.device) if only_last else None  # (sequences,)
         scans = [self.forward_branch.scan_inputs(normed, ptr, gated=last is None)]
@@ -156,14 +161,14 @@ class BiMamba(nn.Module):
             return False
         return len(rows) > 0 and not (only_last and is_long(ptr))
 
-    def _tiles(self, rows: Tensor, ptr: Tensor, only_last: bool) -> Tensor:
+    def _tiles(self, rows: Tensor, ptr: Tensor, only_last: bool, again: bool) -> Tensor:
         branches = [b for b in (self.forward_branch, self.backward_branch) if b is not None]
         packed = pack_layer(self.norm, branches, self.out_proj.weight)
         dropped = self.dropout > 0 and self.training
         if is_long(ptr):
             return rows + dropout(run_long_layer(rows, packed, ptr, self.norm.eps), self.dropout, self.training)
         ends = last_rows(ptr) if only_last else None
-        out = run_layer(rows, packed, ptr, self.norm.eps, only_last=only_last, residual=not dropped)
+        out = run_layer(rows, packed, ptr, self.norm.eps, only_last=only_last, residual=not dropped, again=again)
         if not dropped:
             return out
         return (rows if ends is None else rows[ends]) + dropout(out, self.dropout, self.training)

@@ -5,6 +5,7 @@ from torch import Tensor, nn
 
 from gmn_pipeline.errors import ModelError
 from gmn_train.model.layers.full_precision import full
+from gmn_train.model.layers.norms import BatchNorm
 
 SMOOTH_START = 0.1
 """Weights of smooth columns begin at this share of the others'."""
@@ -21,6 +22,7 @@ class FeatureProjection(nn.Module):
         smooth: of the extra columns, the first ones that are smooth over the graph: Laplacian eigenvectors. They start
             with small weights. Message passing keeps what is smooth and wears down what tells neighbours apart, so that
             with full weights features drown after a dozen layers, and nothing is learned.
+        normed: of the extra columns, the first ones that go through a BatchNorm: encodings.
     """
 
     def __init__(
@@ -31,6 +33,7 @@ class FeatureProjection(nn.Module):
         extra: int = 0,
         mask: float = 0.0,
         smooth: int = 0,
+        normed: int = 0,
     ) -> None:
         super().__init__()
         self.columns, self.categories, self.extra, self.mask = columns, categories, extra, mask
@@ -40,6 +43,7 @@ class FeatureProjection(nn.Module):
             first = floats - extra
             with torch.no_grad():
                 self.linear.weight[:, first : first + smooth] *= SMOOTH_START
+        self.norm = BatchNorm(normed) if normed else None
         self.constant = None if floats else nn.Parameter(torch.randn(width) * 0.1)  # without any input: one vector
         self.embeddings = nn.ModuleList(nn.Embedding(max(c, 1), width) for c in categories or ())
 
@@ -50,6 +54,8 @@ class FeatureProjection(nn.Module):
         if self.training and self.mask and x is not None:
             shown = (torch.rand(rows, 1, device=x.device) >= self.mask).to(self.dtype)  # (rows, 1)
         floats = list(extra)
+        if self.norm is not None:
+            floats[0] = full(self.norm(floats[0].to(self.dtype)))
         if x is not None and self.categories is None:
             floats.insert(0, x if shown is None else x * shown)
         if self.linear is not None:
@@ -57,7 +63,9 @@ class FeatureProjection(nn.Module):
         else:
             h = self.constant.expand(rows, -1)  # type: ignore[union-attr]
         if self.embeddings and x is not None:
-            embedded = torch.stack([e(x[:, i]) for i, e in enumerate(self.embeddings)]).sum(0)  # (rows, d)
+            embedded = self.embeddings[0](x[:, 0])  # (rows, d)
+            for i, embedding in enumerate(self.embeddings[1:], 1):
+                embedded = embedded + embedding(x[:, i])
             h = h + (embedded if shown is None else embedded * shown)
         return h
 

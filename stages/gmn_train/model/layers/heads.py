@@ -1,6 +1,6 @@
 """From node states to predictions: per node, per graph or per pair of nodes."""
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor, nn
@@ -9,15 +9,19 @@ from gmn_pipeline.errors import ModelError
 from gmn_train.model.layers.full_precision import full
 from gmn_train.model.layers.norms import LayerNorm
 
+if TYPE_CHECKING:
+    from gmn_train.settings.model_settings import ModelConfig
+
+ACTIVATIONS = {"relu": nn.ReLU, "gelu": nn.GELU}
 Pool = Literal["mean", "max", "sum"]
 
 
 class NodeHead(nn.Module):
     """(B, d) -> (B, outputs)."""
 
-    def __init__(self, width: int, outputs: int, dropout: float) -> None:
+    def __init__(self, config: "ModelConfig", outputs: int) -> None:
         super().__init__()
-        self.predict = predictor(width, outputs, dropout)
+        self.predict = predictor(config, config.width, outputs)
 
     def forward(self, h: Tensor) -> Tensor:
         return full(self.predict(h))
@@ -26,10 +30,10 @@ class NodeHead(nn.Module):
 class GraphHead(nn.Module):
     """(S, d) with borders -> (graphs, outputs)."""
 
-    def __init__(self, width: int, outputs: int, dropout: float, pool: Pool) -> None:
+    def __init__(self, config: "ModelConfig", outputs: int) -> None:
         super().__init__()
-        self.pool: Pool = pool
-        self.predict = predictor(width, outputs, dropout)
+        self.pool: Pool = config.pool
+        self.predict = predictor(config, config.width, outputs)
 
     def forward(self, pooled: Tensor) -> Tensor:
         return full(self.predict(pooled))
@@ -38,20 +42,21 @@ class GraphHead(nn.Module):
 class LinkHead(nn.Module):
     """States of both ends, (pairs, d) each -> (pairs, outputs); the order of a pair makes no difference."""
 
-    def __init__(self, width: int, outputs: int, dropout: float) -> None:
+    def __init__(self, config: "ModelConfig", outputs: int) -> None:
         super().__init__()
-        self.predict = predictor(2 * width, outputs, dropout)
+        self.predict = predictor(config, 2 * config.width, outputs)
 
     def forward(self, h: Tensor, pairs: Tensor) -> Tensor:
         a, b = h[pairs[:, 0]], h[pairs[:, 1]]
         return full(self.predict(torch.cat([a * b, a + b], 1)))
 
 
-def predictor(width: int, outputs: int, dropout: float) -> nn.Sequential:
-    """LayerNorm, one hidden layer, and the last linear map."""
-    return nn.Sequential(
-        LayerNorm(width), nn.Linear(width, width), nn.ReLU(), nn.Dropout(dropout), nn.Linear(width, outputs)
-    )
+def predictor(config: "ModelConfig", width: int, outputs: int) -> nn.Sequential:
+    """LayerNorm, hidden layers, and the last linear map."""
+    hidden: list[nn.Module] = []
+    for _ in range(config.head_layers):
+        hidden += [nn.Linear(width, width), ACTIVATIONS[config.activation](), nn.Dropout(config.dropout)]
+    return nn.Sequential(LayerNorm(width), *hidden, nn.Linear(width, outputs))
 
 
 def pool_graphs(h: Tensor, graph_ptr: Tensor, pool: Pool) -> Tensor:

@@ -4,16 +4,15 @@ Parameters, buffers and their names are torch's. Forward and backward at (10000,
 (torch 0.7), LayerNorm 2.4 ms (torch 0.75).
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gmn_pipeline.types import Array
+from gmn_train.grains.grain import grain_here
 from gmn_train.machine.threads import run_tasks
-from gmn_train.model.layers.edge_order import row_ranges
+from gmn_train.model.layers.grain_norm import GrainBatchNorm
 from gmn_train.model.layers.norm_kernels import (
     batch_norm_gradient,
     batch_norm_sums,
@@ -23,33 +22,37 @@ from gmn_train.model.layers.norm_kernels import (
     layer_norm_rows,
     scale_rows,
 )
+from gmn_train.model.layers.row_sums import sum_over_ranges
+from gmn_train.model.message_passing.edge_order import row_ranges
 from gmn_train.model.scan.checks import has_kernels
-
-
-def sum_over_ranges(rows: int, shape: tuple[int, ...], add: Callable[[tuple[int, int], Array], None]) -> Array:
-    """The sum, in range order, of what add(range, total) adds to a float64 total for each range of rows."""
-    ranges = row_ranges(rows)
-    totals = np.zeros((len(ranges), *shape))
-    run_tasks(lambda number: add(ranges[number], totals[number]), range(len(ranges)))
-    found: Array = totals.sum(0)
-    return found
 
 
 class BatchNorm(nn.BatchNorm1d):
     """Over rows (S, d)."""
 
     def forward(self, x: Tensor) -> Tensor:
-        if not self.training or not has_kernels(x) or len(x) < 2 or x.dim() != 2:
-            return super().forward(x)
+        grain = grain_here() if self.training else None
         out: Tensor
-        out, mean, variance = BatchNormRows.apply(x, self.weight, self.bias, self.eps)  # type: ignore[no-untyped-call]
+        if grain is not None and x.dim() == 2:
+            out, mean, variance, rows = GrainBatchNorm.apply(x, self.weight, self.bias, self.eps, grain)  # type: ignore[no-untyped-call]
+            if not grain.leads:
+                return out
+        elif not self.training or not has_kernels(x) or len(x) < 2 or x.dim() != 2:
+            return super().forward(x)
+        else:
+            out, mean, variance = BatchNormRows.apply(x, self.weight, self.bias, self.eps)  # type: ignore[no-untyped-call]
+            rows = len(x)
+        self._track(mean, variance, rows)
+        return out
+
+    def _track(self, mean: Tensor, variance: Tensor, rows: int) -> None:
+        """Move the running statistics towards those of a batch."""
         if self.running_mean is not None and self.running_var is not None and self.num_batches_tracked is not None:
             with torch.no_grad():
                 self.num_batches_tracked.add_(1)
                 share = 1 / float(self.num_batches_tracked) if self.momentum is None else self.momentum
                 self.running_mean.lerp_(mean, share)
-                self.running_var.lerp_(variance * (len(x) / (len(x) - 1)), share)
-        return out
+                self.running_var.lerp_(variance * (rows / max(rows - 1, 1)), share)
 
 
 class BatchNormRows(torch.autograd.Function):

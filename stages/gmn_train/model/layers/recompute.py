@@ -19,9 +19,10 @@ from torch import Tensor
 def run_chunks(
     run: Callable[..., Tensor], sizes: Sequence[int], inputs: Sequence[Tensor], parameters: Sequence[Tensor]
 ) -> Tensor:
-    """Concatenate run(i, *inputs), of sizes[i] rows each, for every chunk i; gradients reach inputs and parameters.
+    """Concatenate run(i, False, *inputs), of sizes[i] rows each, for every chunk i.
 
-    `run` must give the same result when called again and use no other tensor that needs a gradient.
+    Gradients reach inputs and parameters. For them a chunk is run again, run(i, True, *inputs). Nobody reads the values
+    of that result, so what comes last need not compute them. `run` must use no other tensor that needs a gradient.
     """
     out: Tensor = ChunkedRun.apply(run, sizes, len(inputs), *inputs, *parameters)  # type: ignore[no-untyped-call]
     return out
@@ -42,7 +43,7 @@ class ChunkedRun(torch.autograd.Function):
     def forward(ctx: Any, run: Callable[..., Tensor], sizes: Sequence[int], count: int, *tensors: Tensor) -> Tensor:
         out, at = tensors[0].new_empty(0), 0
         for i, size in enumerate(sizes):
-            part = run(i, *tensors[:count])  # (size, d)
+            part = run(i, False, *tensors[:count])  # (size, d)
             if i == 0:
                 out = part.new_empty(sum(sizes), part.shape[1])
             out[at : at + size] = part
@@ -67,7 +68,7 @@ class ChunkedRun(torch.autograd.Function):
         at = 0
         for i, size in enumerate(sizes):
             with torch.enable_grad(), torch.autocast(grad_out.device.type, **ctx.autocast):
-                part = run(i, *inputs)
+                part = run(i, True, *inputs)
             grads = torch.autograd.grad(part, wanted, grad_out[at : at + size], allow_unused=True)
             at += size
             for k, grad in enumerate(grads):

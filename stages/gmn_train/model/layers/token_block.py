@@ -13,8 +13,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear, softplus
 
-from gmn_pipeline.store.token_settings import TokenSettings
+from gmn_pipeline.store.format.token_settings import TokenSettings
 from gmn_train.data.token_chunks import TokenChunk, chunk_sizes
+from gmn_train.grains.grain import row_grain_here
+from gmn_train.grains.rows import gather_rows
 from gmn_train.model.layers.bimamba import BiMamba
 from gmn_train.model.layers.conv import conv_rows
 from gmn_train.model.layers.full_precision import full
@@ -31,6 +33,8 @@ class TokenBlock(nn.Module):
     Args:
         encoder: a TokenEncoder.
         layers: BiMamba layers over the sequence; none only with readout `mean`, the control of the scan.
+        width, scan_width: features of node states, and of tokens.
+        edges: whether the encoder reads edge features.
         settings: of the tokens; a chunk may have a smaller M or s, never more levels.
         readout: `last` the node's own position, `mean` of all, `both-ends` a linear map of first and last.
         order: `far-first` levels m..0, the node itself last; `near-first` the paper's Algorithm 1 to the letter.
@@ -44,6 +48,8 @@ class TokenBlock(nn.Module):
         settings: TokenSettings,
         *,
         width: int,
+        scan_width: int | None = None,
+        edges: bool = False,
         readout: Readout = "last",
         order: TokenOrder = "far-first",
         dropout: float = 0.0,
@@ -51,28 +57,48 @@ class TokenBlock(nn.Module):
         super().__init__()
         self.encoder, self.layers = encoder, nn.ModuleList(layers)
         self.readout, self.order = readout, order
-        self.marks = TokenMarks(width, settings.m + 1, dropout)
-        self.ends = nn.Linear(2 * width, width) if readout == "both-ends" else None
+        scan_width = width if scan_width is None else scan_width
+        self.marks = TokenMarks(scan_width, settings.m + 1, dropout)
+        self.ends = nn.Linear(2 * scan_width, scan_width) if readout == "both-ends" else None
+        same = scan_width == width
+        self.down = None if same else nn.Linear(width, scan_width)
+        self.down_edges = None if same or not edges else nn.Linear(width, scan_width)
+        self.up = None if same else nn.Linear(scan_width, width)
 
     def forward(self, h: Tensor, edge_states: Tensor | None, chunks: Sequence[TokenChunk]) -> Tensor:
         """Node states h (U, d) and projected edge features to (B, d), one row for each node that has tokens."""
         key = int(torch.randint(2**62, ()))  # this pass's dropout; torch's generator is the only state
-        prepared = [full(p) for p in self.encoder.prepare(h, edge_states)]  # type: ignore[operator]
-        if len(chunks) == 1:
-            return self.encode_nodes(chunks[0], key, *prepared)
+        prepared = self.prepare(h, edge_states)
         if len(chunks) == 0:
             return h[:0]
-        sizes = chunk_sizes(chunks)
-        parameters = [p for p in self.parameters() if p.requires_grad]
-        return run_chunks(lambda i, *p: self.encode_nodes(chunks[i], key, *p), sizes, prepared, parameters)
+        if len(chunks) == 1:
+            read = self.encode_nodes(chunks[0], key, *prepared)
+        else:
+            sizes = chunk_sizes(chunks)
+            parameters = [p for p in self.parameters() if p.requires_grad]
+            read = run_chunks(
+                lambda i, again, *p: self.encode_nodes(chunks[i], key, *p, again=again), sizes, prepared, parameters
+            )
+        return read if self.up is None else full(self.up(read))
 
-    def encode_nodes(self, chunk: TokenChunk, key: int, *prepared: Tensor) -> Tensor:
-        """A chunk's nodes, (B, d)."""
+    def prepare(self, h: Tensor, edge_states: Tensor | None) -> list[Tensor]:
+        """What is computed once per node: (U, .) each."""
+        if self.down is not None:
+            h = full(self.down(h))
+        if self.down_edges is not None and edge_states is not None:
+            edge_states = full(self.down_edges(edge_states))
+        prepared = [full(p) for p in self.encoder.prepare(h, edge_states)]  # type: ignore[operator]
+        if (grain := row_grain_here()) is not None:  # tokens reach beyond its rows
+            prepared = [p if p is edge_states else gather_rows(p, grain) for p in prepared]
+        return prepared
+
+    def encode_nodes(self, chunk: TokenChunk, key: int, *prepared: Tensor, again: bool = False) -> Tensor:
+        """A chunk's nodes, (B, d); again: for the gradient alone, with values that nobody reads."""
         x = self.encode_tokens(chunk, key, *prepared)  # (B, L, d)
         read: Tensor
         for number, layer in enumerate(self.layers, 1):
             if number == len(self.layers) and self.readout == "last":
-                read = layer(x, only_last=True)
+                read = layer(x, only_last=True, again=again)
                 return read
             x = layer(x)
         read = x.mean(1) if self.ends is None else full(self.ends(torch.cat([x[:, 0], x[:, -1]], 1)))
@@ -91,7 +117,7 @@ class TokenBlock(nn.Module):
 
         A large Δ lets a token overwrite the state, a small one lets it pass by: what the model selects.
         """
-        prepared = [full(p) for p in self.encoder.prepare(h, edge_states)]  # type: ignore[operator]
+        prepared = self.prepare(h, edge_states)
         total, nodes = torch.zeros(0), 0
         levels = torch.zeros(0, dtype=torch.int64)
         for chunk in chunks:

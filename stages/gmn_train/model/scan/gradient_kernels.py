@@ -25,6 +25,7 @@ from gmn_train.model.tiles.vectors import (
     load,
     load_four,
     load_quad,
+    multiply_add,
     spread,
     store,
     store_totals,
@@ -76,8 +77,11 @@ class Sums(NamedTuple):
 
 
 @inner
-def record(u, u_col, A2, BC, D, lo, hi, reverse, first, steps, ch_lo, ch_hi, tape):
-    """Fill the tape of `steps` steps from step `first` on, from the state in tape.states[0], and tape.ys."""
+def record(u, u_col, A2, BC, D, lo, hi, reverse, first, steps, ch_lo, ch_hi, fresh, first_y, tape):
+    """Fill the tape of `steps` steps from step `first` on, from the state in tape.states[0]; tape.ys from step first_y.
+
+    fresh: that state is zero, whatever the tape holds: the first step has no decay.
+    """
     states = A2.shape[1]
     step = GROUP * states
     for c in range(ch_lo, ch_hi, LANES):
@@ -88,14 +92,20 @@ def record(u, u_col, A2, BC, D, lo, hi, reverse, first, steps, ch_lo, ch_hi, tap
             u_t, one = load(u, t * u.shape[1] + u_col + c), load(tape.deltas, place)
             delta, x = four_times(one), four_times(one * u_t)
             at, now = t * BC.shape[1], i * step + (c - ch_lo) * states
-            total = fill(x, 0.0)
+            wanted, total = first + i >= first_y, fill(x, 0.0)
             for n in range(0, states, 4):
-                decay = exp2(delta * load_quad(A2, c * states + n * LANES))
-                state = decay * load_quad(tape.states, now + n * LANES) + load_four(BC, at + n) * x
-                store(tape.decays, now + n * LANES, decay)
+                b = load_four(BC, at + n)
+                if fresh and i == 0:
+                    state = b * x
+                else:
+                    decay = exp2(delta * load_quad(A2, c * states + n * LANES))
+                    state = multiply_add(b, x, decay * load_quad(tape.states, now + n * LANES))
+                    store(tape.decays, now + n * LANES, decay)
                 store(tape.states, now + step + n * LANES, state)
-                total = total + load_four(BC, at + states + n) * state
-            store(tape.ys, place, skip * u_t + sum_of_four(total))
+                if wanted:
+                    total = total + load_four(BC, at + states + n) * state
+            if wanted:
+                store(tape.ys, place, skip * u_t + sum_of_four(total))
 
 
 @njit(inline="always")
@@ -130,8 +140,11 @@ def gate_gradients(
 
 
 @inner
-def retreat(u, u_col, A2, BC, t, i, ch_lo, ch_hi, tape, recent_A, grad_BC, add):
-    """Step i back, of row t: tape.to_x, tape.to_delta, tape.carried, and sums for A, B and C."""
+def retreat(u, u_col, A2, BC, t, i, ch_lo, ch_hi, begins, wanted, tape, recent_A, grad_BC, add):
+    """Step i back, of row t: tape.to_x, tape.to_delta, tape.carried, and sums for A, B and C.
+
+    begins: the state before it is zero, so there is nothing to decay; wanted: its output has a gradient.
+    """
     states = A2.shape[1]
     step, at = GROUP * states, t * BC.shape[1]
     for n in range(0, states, 4):
@@ -141,17 +154,21 @@ def retreat(u, u_col, A2, BC, t, i, ch_lo, ch_hi, tape, recent_A, grad_BC, add):
         for g in range(0, ch_hi - ch_lo, LANES):
             place = g * states + n * LANES
             now, at_A = i * step + place, ch_lo * states + place
-            delta, dy = load(tape.deltas, i * GROUP + g), four_times(load(tape.grad_ys, i * GROUP + g))
+            delta = load(tape.deltas, i * GROUP + g)
             x = four_times(delta * load(u, t * u.shape[1] + u_col + ch_lo + g))
-            through_C = through_C + dy * load_quad(tape.states, now + step)
-            grad = load_quad(tape.carried, at_A) + c * dy
+            grad = load_quad(tape.carried, at_A)
+            if wanted:
+                dy = four_times(load(tape.grad_ys, i * GROUP + g))
+                through_C = through_C + dy * load_quad(tape.states, now + step)
+                grad = grad + c * dy
             through_B = through_B + grad * x
-            to_x = sum_of_four(grad * b)
-            grad = grad * load_quad(tape.decays, now)
-            store(tape.carried, at_A, grad)
-            grad = grad * load_quad(tape.states, now)
-            to_delta = sum_of_four(grad * load_quad(A2, at_A))
-            store(recent_A, at_A, load_quad(recent_A, at_A) + grad * four_times(delta))
+            to_x, to_delta = sum_of_four(grad * b), fill(delta, 0.0)
+            if not begins:
+                grad = grad * load_quad(tape.decays, now)
+                store(tape.carried, at_A, grad)
+                grad = grad * load_quad(tape.states, now)
+                to_delta = sum_of_four(grad * load_quad(A2, at_A))
+                store(recent_A, at_A, load_quad(recent_A, at_A) + grad * four_times(delta))
             if n > 0:
                 to_x = to_x + load(tape.to_x, i * GROUP + g)
                 to_delta = to_delta + load(tape.to_delta, i * GROUP + g)
@@ -208,21 +225,21 @@ def sequence_gradients(
     for chunk in range((hi - lo + CHUNK - 1) // CHUNK - 1, -1, -1):
         first = chunk * CHUNK
         steps = min(CHUNK, hi - lo - first)
-        for g in range(0, size, LANES):
-            start = zero
-            if chunk > 0 or not fresh:
-                row = k + chunk - (1 if fresh else 0)
-                start = load(kept, (row * channels + ch_lo) * states + g)
-            store(tape.states, g, start)
+        starts, first_y = fresh and chunk == 0, first_output(lo, hi, end)
+        if not starts:
+            row = k + chunk - (1 if fresh else 0)
+            for g in range(0, size, LANES):
+                store(tape.states, g, load(kept, (row * channels + ch_lo) * states + g))
         step_sizes(dt, dt_col, bias, positive, lo, hi, reverse, first, steps, ch_lo, ch_hi, tape.deltas)
-        record(u, u_col, A2, BC, D, lo, hi, reverse, first, steps, ch_lo, ch_hi, tape)
+        record(u, u_col, A2, BC, D, lo, hi, reverse, first, steps, ch_lo, ch_hi, starts, first_y, tape)
         gate_gradients(
             z, z_col, gated, lo, hi, reverse, first, steps, ch_lo, ch_hi, end, tape, grad_out, out_col,
             grad_z, grad_z_col, want_out, out, y_col,
         )  # fmt: skip
         for i in range(steps - 1, -1, -1):
             t = row_index(lo, hi, first + i, reverse)
-            retreat(u, u_col, A2, BC, t, i, ch_lo, ch_hi, tape, sums.recent_A, grad_BC, add)
+            begins, wanted = starts and i == 0, first + i >= first_y
+            retreat(u, u_col, A2, BC, t, i, ch_lo, ch_hi, begins, wanted, tape, sums.recent_A, grad_BC, add)
         input_gradients(
             u, u_col, dt, dt_col, D, bias, positive, lo, hi, reverse, first, steps, ch_lo, ch_hi, tape, sums,
             grad_u, grad_dt,

@@ -32,7 +32,7 @@ from gmn_train.model.tiles.vectors import (
     load,
     load_four,
     load_quad,
-    spread,
+    multiply_add,
     store,
     sum_of_four,
 )
@@ -72,8 +72,11 @@ def step_sizes(dt, dt_col, bias, positive, lo, hi, reverse, first, steps, ch_lo,
 
 
 @inner
-def advance(u, u_col, A2, BC, D, lo, hi, reverse, first, steps, ch_lo, ch_hi, first_y, deltas, h, ys):
-    """Take h (blocks, states, LANES) `steps` steps further; outputs of steps from first_y on into ys (CHUNK, GROUP)."""
+def advance(u, u_col, A2, BC, D, lo, hi, reverse, first, steps, ch_lo, ch_hi, fresh, first_y, deltas, h, ys):
+    """Take h (blocks, states, LANES) `steps` steps further; outputs of steps from first_y on into ys (CHUNK, GROUP).
+
+    fresh: h is zero, whatever it holds: the first step needs no decay.
+    """
     states = A2.shape[1]
     for c in range(ch_lo, ch_hi, LANES):
         skip, at_h = load(D, c), c * states
@@ -82,19 +85,19 @@ def advance(u, u_col, A2, BC, D, lo, hi, reverse, first, steps, ch_lo, ch_hi, fi
             at, place = t * BC.shape[1], i * GROUP + c - ch_lo
             u_t, one = load(u, t * u.shape[1] + u_col + c), load(deltas, place)
             delta, x = four_times(one), four_times(one * u_t)
-            if first + i < first_y:
-                for n in range(0, states, 4):
-                    decay = exp2(delta * load_quad(A2, c * states + n * LANES))
-                    state = decay * load_quad(h, at_h + n * LANES) + load_four(BC, at + n) * x
-                    store(h, at_h + n * LANES, state)
-                continue
-            total = fill(x, 0.0)
+            wanted, total = first + i >= first_y, fill(x, 0.0)
             for n in range(0, states, 4):
-                decay = exp2(delta * load_quad(A2, c * states + n * LANES))
-                state = decay * load_quad(h, at_h + n * LANES) + load_four(BC, at + n) * x
+                b = load_four(BC, at + n)
+                if fresh and i == 0:
+                    state = b * x
+                else:
+                    decay = exp2(delta * load_quad(A2, c * states + n * LANES))
+                    state = multiply_add(b, x, decay * load_quad(h, at_h + n * LANES))
                 store(h, at_h + n * LANES, state)
-                total = total + load_four(BC, at + states + n) * state
-            store(ys, place, skip * u_t + sum_of_four(total))
+                if wanted:
+                    total = total + load_four(BC, at + states + n) * state
+            if wanted:
+                store(ys, place, skip * u_t + sum_of_four(total))
 
 
 @inner
@@ -131,12 +134,8 @@ def sequence_outputs(
     not fresh. deltas and ys are rooms.
     """
     states, channels = A2.shape[1], D.size
-    zero = spread(u.dtype.type(0))
     for at in range(ch_lo, ch_hi, GROUP):
         to = min(at + GROUP, ch_hi)
-        if fresh:
-            for g in range(at * states, to * states, LANES):
-                store(h, g, zero)
         for first in range(0, hi - lo, CHUNK):
             if keep and (first > 0 or not fresh):
                 row = k + first // CHUNK - (1 if fresh else 0)
@@ -145,8 +144,9 @@ def sequence_outputs(
             steps = min(CHUNK, hi - lo - first)
             step_sizes(dt, dt_col, bias, positive, lo, hi, reverse, first, steps, at, to, deltas)
             advance(
-                u, u_col, A2, BC, D, lo, hi, reverse, first, steps, at, to, first_output(lo, hi, end), deltas, h, ys
-            )
+                u, u_col, A2, BC, D, lo, hi, reverse, first, steps, at, to, fresh and first == 0,
+                first_output(lo, hi, end), deltas, h, ys,
+            )  # fmt: skip
             write_outputs(z, z_col, gated, lo, hi, reverse, first, steps, at, to, end, ys, out, out_col)
 
 

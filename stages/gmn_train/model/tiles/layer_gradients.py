@@ -26,6 +26,7 @@ from gmn_train.model.tiles.layer_kernels import (
 from gmn_train.model.tiles.norms import norm_gradients
 from gmn_train.model.tiles.products import multiply
 from gmn_train.model.tiles.rooms import clear_room, room
+from gmn_train.model.tiles.unowned import hold, unowned
 
 SUM_ROWS = 1024
 
@@ -171,14 +172,17 @@ def layer_gradients(x, eps, ptr, seq_lo, seq_hi, tile_rows, ends, residual, w, g
     for s in range(seq_lo, seq_hi):
         longest = max(longest, ptr[s + 1] - ptr[s])
     rows, k = max(tile_rows, longest), w.states.shape[0]
-    r, g, tape = make_rooms(rows, longest, w), make_grad_rooms(rows, w), make_tape(w.D.shape[1], w.A2.shape[2], x)
+    rooms = make_rooms(rows, longest, w), make_grad_rooms(rows, w), make_tape(w.D.shape[1], w.A2.shape[2], x)
     b = k - 1
-    sums = (
+    all_sums = (
         make_sums(w.A2[0], x, totals.A2[0], totals.D[0], totals.dt_bias[0]),
         make_sums(w.A2[b], x, totals.A2[b], totals.D[b], totals.dt_bias[b]),
     )
-    conv_sums = (make_conv_sums(x, totals.conv[0]), make_conv_sums(x, totals.conv[b]))
-    acc = clear_room(totals.products.size, x)
+    all_conv_sums = (make_conv_sums(x, totals.conv[0]), make_conv_sums(x, totals.conv[b]))
+    products = clear_room(totals.products.size, x)
+    memory = (rooms, all_sums, all_conv_sums, products)
+    x, ptr, w, grad_out, grad_x = unowned(x), unowned(ptr), unowned(w), unowned(grad_out), unowned(grad_x)
+    (r, g, tape), sums, conv_sums, acc = unowned(memory)
     first, run = seq_lo, seq_lo
     while first < seq_hi:
         if first == run:  # where the run of rows that are summed in float32 ends
@@ -191,3 +195,4 @@ def layer_gradients(x, eps, ptr, seq_lo, seq_hi, tile_rows, ends, residual, w, g
     for direction in range(k):
         flush_sums(sums[direction], 0, w.D.shape[1])
         flush_conv(conv_sums[direction], 0, w.D.shape[1])
+    hold(memory)

@@ -22,6 +22,7 @@ from gmn_train.model.tiles.inner import inner
 from gmn_train.model.tiles.norms import normalise_rows
 from gmn_train.model.tiles.products import multiply
 from gmn_train.model.tiles.rooms import clear_room, room
+from gmn_train.model.tiles.unowned import hold, unowned
 
 
 class Weights(NamedTuple):
@@ -151,8 +152,9 @@ def layer_outputs(x, eps, ptr, seq_lo, seq_hi, tile_rows, ends, residual, w, out
     for s in range(seq_lo, seq_hi):
         longest = max(longest, ptr[s + 1] - ptr[s])
     dp, E, k, d = w.inputs.shape[0], w.states.shape[1], w.states.shape[0], x.shape[1]
-    r = make_rooms(max(tile_rows, longest), longest, w)
-    update = room(r.normed.size, x).reshape(r.normed.shape)
+    memory = make_rooms(max(tile_rows, longest), longest, w)
+    rest = room(memory.normed.size, x).reshape(memory.normed.shape)
+    x, ptr, w, out, r, update = unowned(x), unowned(ptr), unowned(w), unowned(out), unowned(memory), unowned(rest)
     first = seq_lo
     while first < seq_hi:
         last = next_tile(ptr, first, seq_hi, tile_rows)
@@ -175,3 +177,4 @@ def layer_outputs(x, eps, ptr, seq_lo, seq_hi, tile_rows, ends, residual, w, out
                 for j in range(d):
                     out_i[j] = update_i[j]
         first = last
+    hold((memory, rest))

@@ -20,6 +20,7 @@ from gmn_train.model.tiles.layer_kernels import make_rooms
 from gmn_train.model.tiles.norms import norm_gradients, normalise_rows
 from gmn_train.model.tiles.products import multiply
 from gmn_train.model.tiles.rooms import clear_room
+from gmn_train.model.tiles.unowned import hold, unowned
 
 LONG_ROWS = 3 * CHUNK
 
@@ -56,7 +57,8 @@ def long_outputs(x, eps, ptr, seq_lo, seq_hi, direction, w, keep, kept_ptr, kept
     """Fill out (total, d) with one direction's update of sequences [seq_lo, seq_hi); states to `kept` where `keep`."""
     taps, reverse, d = w.conv.shape[1], direction == 1, x.shape[1]
     dp, (k, E, _) = w.inputs.shape[0], w.states.shape
-    r = make_rooms(LONG_ROWS + taps, 0, w)
+    memory = make_rooms(LONG_ROWS + taps, 0, w)
+    x, w, kept, out, r = unowned(x), unowned(w), unowned(kept), unowned(out), unowned(memory)
     for s in range(seq_lo, seq_hi):
         for step in range(0, ptr[s + 1] - ptr[s], LONG_ROWS):
             begin, rows, a, b = tile_borders(ptr[s], ptr[s + 1], step, taps, reverse)
@@ -72,6 +74,7 @@ def long_outputs(x, eps, ptr, seq_lo, seq_hi, direction, w, keep, kept_ptr, kept
             for i in range(a, b):
                 for j in range(d):
                     out[begin + i, j] = r.last[i, j]
+    hold(memory)
 
 
 @inner
@@ -151,11 +154,15 @@ def long_gradients(x, eps, ptr, seq_lo, seq_hi, direction, w, kept_ptr, kept, gr
     """Add one direction's gradient to grad_x (total, d) of sequences [seq_lo, seq_hi), and fill the totals, which
     are zero."""
     taps, E = w.conv.shape[1], w.states.shape[1]
-    r, g = make_rooms(LONG_ROWS + taps, 0, w), make_grad_rooms(LONG_ROWS + taps, w)
-    tape = make_tape(E, w.A2.shape[2], x)
-    sums = make_sums(w.A2[direction], x, totals.A2[direction], totals.D[direction], totals.dt_bias[direction])
-    conv_sums = make_conv_sums(x, totals.conv[direction])
-    acc, carry = clear_room(totals.products.size, x), clear_room(taps * E, x).reshape(taps, E)
+    memory = (
+        (make_rooms(LONG_ROWS + taps, 0, w), make_grad_rooms(LONG_ROWS + taps, w), make_tape(E, w.A2.shape[2], x)),
+        make_sums(w.A2[direction], x, totals.A2[direction], totals.D[direction], totals.dt_bias[direction]),
+        make_conv_sums(x, totals.conv[direction]),
+        clear_room(totals.products.size, x),
+        clear_room(taps * E, x).reshape(taps, E),
+    )
+    x, w, kept, grad_out, grad_x = unowned(x), unowned(w), unowned(kept), unowned(grad_out), unowned(grad_x)
+    (r, g, tape), sums, conv_sums, acc, carry = unowned(memory)
     pending = 0
     for s in range(seq_lo, seq_hi):
         length = ptr[s + 1] - ptr[s]
@@ -174,3 +181,4 @@ def long_gradients(x, eps, ptr, seq_lo, seq_hi, direction, w, kept_ptr, kept, gr
     flush_products(acc, totals.products)
     flush_sums(sums, 0, E)
     flush_conv(conv_sums, 0, E)
+    hold(memory)

@@ -16,6 +16,7 @@ import operator
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.core.typing import signature as typing_signature
 from numba.core.typing.templates import AbstractTemplate, infer_global
 from numba.extending import intrinsic, lower_builtin, models, register_model
@@ -156,6 +157,52 @@ def fill(typingctx, like, number):
     return like(like, number), build
 
 
+def _bits(builder, array_kind, context, array, at, lanes):
+    """Where the bits of a vector's lanes begin, byte `at` of a uint8 array, as a pointer to that many bits."""
+    return builder.bitcast(_place(context, builder, array_kind, array, at), ir.IntType(lanes).as_pointer())
+
+
+@intrinsic
+def store_positive(typingctx, array, at, value):
+    """One bit for each lane, whether it is above zero, to a uint8 array from byte `at` on."""
+
+    def build(context, builder, signature, arguments):
+        array, at, value = arguments
+        lanes = signature.args[2].lanes
+        above = builder.fcmp_ordered(">", value, ir.Constant(value.type, None))
+        where = _bits(builder, signature.args[0], context, array, at, lanes)
+        builder.store(builder.bitcast(above, ir.IntType(lanes)), where).align = 1
+        return context.get_dummy_value()
+
+    return types.void(array, at, value), build
+
+
+@intrinsic
+def keep_marked(typingctx, array, at, value):
+    """value where the bits that `store_positive` left are set, else zero."""
+
+    def build(context, builder, signature, arguments):
+        array, at, value = arguments
+        lanes = signature.args[2].lanes
+        found = builder.load(_bits(builder, signature.args[0], context, array, at, lanes))
+        found.align = 1
+        marked = builder.bitcast(found, ir.VectorType(ir.IntType(1), lanes))
+        return builder.select(marked, value, ir.Constant(value.type, None))
+
+    return value(array, at, value), build
+
+
+@intrinsic
+def relu(typingctx, value):
+    """value where it is above zero, else zero."""
+
+    def build(context, builder, signature, arguments):
+        zero = ir.Constant(arguments[0].type, None)
+        return builder.select(builder.fcmp_ordered(">", arguments[0], zero), arguments[0], zero)
+
+    return value(value), build
+
+
 @intrinsic
 def spread(typingctx, number):
     """A vector of LANES times one number."""
@@ -185,6 +232,20 @@ def _operator(public, make):
 _operator(operator.add, lambda builder, a, b: builder.fadd(a, b, flags=FAST))
 _operator(operator.sub, lambda builder, a, b: builder.fsub(a, b, flags=FAST))
 _operator(operator.mul, lambda builder, a, b: builder.fmul(a, b, flags=FAST))
+
+
+@intrinsic
+def multiply_add(typingctx, a, b, c):
+    """a * b + c, fused where the processor can. In `a * b + c * d` the compiler chooses which product is rounded first;
+    here it does not."""
+
+    def build(context, builder, signature, arguments):
+        kind, number = arguments[0].type, signature.args[0]
+        name = f"llvm.fmuladd.v{number.lanes}f{number.dtype.bitwidth}"
+        function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind] * 3), name)
+        return builder.call(function, arguments)
+
+    return a(a, b, c), build
 
 
 @intrinsic

@@ -1,0 +1,105 @@
+"""A thin map over parts on Dask: workers open the store themselves and write what they compute.
+
+A task's arguments are a path and numbers. A task that fails is tried again, and one whose worker died is run by
+another: its bytes are the same.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from gmn_pipeline.errors import GmnError, StoreError
+from gmn_pipeline.place import StorePlace, as_place
+from gmn_pipeline.store.format.schema import block_group
+from gmn_pipeline.store.reading.reader import TokenStore
+from gmn_pipeline.store.writing.verbs import has_group, write_block
+from gmn_prep.parts.encoding_parts import write_encoding_rows
+from gmn_prep.parts.token_parts import open_tokenizer
+from gmn_prep.phases import Phases
+from gmn_prep.tokens.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+RETRIES = 3
+AGAIN = "run the same command again: it continues where it stopped"
+_opening = Lock()
+
+
+def map_tokens(client: "Client", path: StorePlace, fingerprint: str, blocks: dict[int, int], phases: Phases) -> None:
+    """Write blocks, given by number with their count of nodes, on the workers."""
+    place = str(path.absolute() if isinstance(path, Path) else path)
+    tasks = [((place, fingerprint, number), nodes) for number, nodes in blocks.items()]
+    _run(client, write_one_block, tasks, phases, "walks")
+
+
+def map_encoding(
+    client: "Client", path: Path, fingerprint: str, name: str, chunks: list[tuple[int, int]], phases: Phases
+) -> None:
+    """Compute ranges of an encoding's rows on the workers, which leave them beside the store."""
+    tasks = [((str(path.absolute()), fingerprint, name, lo, hi), hi - lo) for lo, hi in chunks]
+    _run(client, write_some_rows, tasks, phases, name.replace("_", " "))
+
+
+def write_one_block(path: str, fingerprint: str, number: int) -> None:
+    """On a worker: tokenize one block and write it, unless it is there."""
+    place = as_place(path)
+    if has_group(place, block_group(number)):
+        return
+    store, tokenizer = _open(path, fingerprint)
+    with ThreadPoolExecutor(1) as pool:
+        block = tokenizer.block(int(store.block_ptr[number]), int(store.block_ptr[number + 1]), pool)
+    write_block(place, number, block)
+
+
+def write_some_rows(path: str, fingerprint: str, name: str, lo: int, hi: int) -> None:
+    """On a worker: rows of an encoding."""
+    write_encoding_rows(_open(path, fingerprint)[0], name, lo, hi)
+
+
+def _open(path: str, fingerprint: str) -> tuple[TokenStore, Tokenizer]:
+    with _opening:  # one thread of a worker opens, the others find it open
+        return _opened(path, fingerprint)
+
+
+@lru_cache(maxsize=1)
+def _opened(path: str, fingerprint: str) -> tuple[TokenStore, Tokenizer]:
+    store = TokenStore.open(path, unfinished=True)
+    if store.fingerprint != fingerprint:
+        raise StoreError(f"{path} was replaced by a store of other content while it was written; {AGAIN}")
+    return store, open_tokenizer(store)
+
+
+def _run(client: "Client", function: Callable[..., None], tasks: list[Any], phases: Phases, name: str) -> None:
+    """Run a function on the workers, for each task with its weight in nodes. Raises StoreError."""
+    from distributed import as_completed
+
+    total = sum(weight for _, weight in tasks)
+    workers = len(client.scheduler_info(n_workers=-1)["workers"])
+    phases.say(f"{name}: {len(tasks):,} parts on {workers:,} Dask workers")
+    futures: dict[Any, int] = {}
+    try:
+        with client.as_current(), phases.phase(name, total, "nodes") as advance:
+            for arguments, weight in tasks:
+                futures[client.submit(function, *arguments, pure=False, retries=RETRIES)] = weight
+            for done, future in enumerate(as_completed(futures), start=1):
+                future.result()
+                advance(futures[future])
+                if 10 * done // len(tasks) > 10 * (done - 1) // len(tasks):
+                    phases.tell_share(name, done, len(tasks))
+    except GmnError as error:
+        raise StoreError(f"a Dask worker could not go on: {error}") from None
+    except Exception as error:  # a worker that keeps dying, a scheduler that is gone, a worker without the folder
+        raise StoreError(f"the Dask cluster could not go on ({_line(error)}); {AGAIN}") from error
+    finally:
+        with suppress(Exception):
+            client.cancel(list(futures))
+            client.run(_opened.cache_clear)  # workers outlive this command: let go of the store
+
+
+def _line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]

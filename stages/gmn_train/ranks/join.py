@@ -1,0 +1,104 @@
+"""A process joins the others. gloo carries tensors of the CPU, nccl those of CUDA (which no test here has run)."""
+
+import os
+import threading
+from functools import cache
+
+import torch
+from torch import Tensor
+
+from gmn_pipeline.errors import TrainError
+from gmn_train.grains.wire import Parcels, Wire
+from gmn_train.ranks.environment import LAUNCHED, Place, find_place
+
+
+class PeerLostError(TrainError):
+    """Another process of the run has ended."""
+
+    exit_code = 3
+
+
+@cache
+def join_others() -> Wire:
+    """The wire of this process, made once; a process that is alone has one without ends."""
+    place = find_place()
+    return Wire() if place.size == 1 else ProcessWire(place)
+
+
+class ProcessWire(Wire):
+    """Over torch.distributed: every process sends to every other."""
+
+    def __init__(self, place: Place) -> None:
+        import torch.distributed as dist
+
+        super().__init__()
+        self.rank, self.size = place.rank, place.size
+        file = os.environ.get(LAUNCHED)
+        if file is not None:
+            threading.Thread(target=_end_with_the_launcher, daemon=True).start()
+        backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+        if torch.cuda.is_available():
+            torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+        meeting = "env://" if file is None else f"file://{file}"
+        try:
+            dist.init_process_group(backend, init_method=meeting, rank=self.rank, world_size=self.size)
+        except (RuntimeError, ValueError) as error:
+            reason = str(error).strip().splitlines()[0]
+            raise TrainError(f"process {self.rank} of {self.size} cannot join the others: {reason}") from None
+
+    def swap(self, outgoing: Parcels, incoming: Parcels) -> None:
+        import torch.distributed as dist
+
+        try:
+            works = [
+                dist.irecv(tensor, rank, tag=tag)
+                for rank, tensors in incoming.items()
+                for tag, tensor in enumerate(tensors)
+                if tensor.numel()
+            ]
+            for rank, tensors in outgoing.items():
+                for tag, tensor in enumerate(tensors):
+                    if tensor.numel():
+                        works.append(dist.isend(tensor, rank, tag=tag))
+                        self.sent += tensor.numel() * tensor.element_size()
+            for work in works:
+                assert work is not None
+                work.wait()
+        except RuntimeError:
+            if LAUNCHED in os.environ:
+                raise SystemExit(PeerLostError.exit_code) from None  # the launcher knows more, and says it
+            raise PeerLostError(
+                "another process of this run has ended; the last checkpoint is kept: run the same command again to "
+                "continue from it, with any number of processes"
+            ) from None
+
+
+def agree(wire: Wire, asked: bool) -> bool:
+    """Whether any process asks."""
+    flags = torch.zeros(wire.size, dtype=torch.uint8)
+    flags[wire.rank] = asked
+    swap_with_all(wire, flags[wire.rank : wire.rank + 1], {r: flags[r : r + 1] for r in range(wire.size)})
+    return bool(flags.any())
+
+
+def gather_arrays(wire: Wire, own: Tensor) -> Tensor:
+    """Every process's rows below each other, in the order of ranks; numbers of rows may differ."""
+    counts = torch.zeros(wire.size, dtype=torch.int64)
+    counts[wire.rank] = len(own)
+    swap_with_all(wire, counts[wire.rank : wire.rank + 1], {r: counts[r : r + 1] for r in range(wire.size)})
+    parts = [own if r == wire.rank else own.new_empty(int(counts[r]), *own.shape[1:]) for r in range(wire.size)]
+    swap_with_all(wire, own.contiguous(), dict(enumerate(parts)))
+    return torch.cat(parts)
+
+
+def swap_with_all(wire: Wire, own: Tensor, places: dict[int, Tensor]) -> None:
+    """Send `own` to every other process, and receive theirs in `places`."""
+    others = [r for r in range(wire.size) if r != wire.rank]
+    wire.swap({r: [own] for r in others}, {r: [places[r]] for r in others})
+
+
+def _end_with_the_launcher() -> None:
+    """The launcher holds the other end of stdin: when it is gone, however it went, so is this process."""
+    while os.read(0, 1):
+        pass
+    os._exit(PeerLostError.exit_code)

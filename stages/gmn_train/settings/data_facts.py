@@ -1,0 +1,84 @@
+"""What the rule of defaults looks at, measured on a store. No torch, no numba: it takes milliseconds.
+
+Labels of validation and test items are never read.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gmn_pipeline.graph import TRAIN
+from gmn_pipeline.store.files.array_files import open_array
+from gmn_pipeline.store.files.storage import Storage
+from gmn_pipeline.store.format.manifest import Manifest
+from gmn_pipeline.store.format.schema import graph_specs
+from gmn_pipeline.types import Array
+
+MOST_SLOTS = 2_000_000
+"""Homophily is measured on the first edges, at most so many."""
+FEWEST_EDGES = 30
+"""Edges between training nodes below which homophily is unknown."""
+
+
+@dataclass(frozen=True)
+class DataFacts:
+    """See the module."""
+
+    nodes: int
+    many: bool
+    """Whether there are many graphs."""
+    level: str
+    """Of the task: node, graph or link."""
+    train: int
+    """Training items."""
+    columns: int
+    """Columns of numbers among the features; 0 where they are categories or missing."""
+    edge_features: bool
+    levels: int = 1
+    """Stored levels of tokens."""
+    repeats: int = 1
+    """Stored tokens per level."""
+    homophily: float | None = None
+    """How much likelier an edge between training nodes joins equal classes than chance: 1 always, 0 chance, below 0
+    less. None for other tasks than classes of nodes, or where too few edges have both labels."""
+
+
+def measure_facts(storage: Storage, manifest: Manifest, split: int) -> DataFacts:
+    """The facts of a store at one of its splits. Raises StoreCorruptError."""
+    graph, task, specs = manifest.graph, manifest.task, graph_specs(manifest)
+
+    def read(name: str) -> Array:
+        return open_array(storage, f"graph/{name}", specs[name], manifest.codec).values
+
+    train = np.flatnonzero(read("splits")[split] == TRAIN) if split < graph.splits else np.arange(graph.items)
+    level, homophily = ("node" if task is None else task.level), None
+    if task is not None and level == "node" and task.kind in ("multiclass", "binary") and graph.labels:
+        homophily = measure_homophily(read("indptr"), read("indices"), read("y"), train)
+    columns = 0 if graph.x is None or graph.x.categories is not None else graph.x.columns
+    return DataFacts(
+        nodes=graph.nodes,
+        many=graph.many,
+        level=level,
+        train=len(train),
+        columns=columns,
+        edge_features=graph.edge_attr is not None,
+        levels=manifest.tokens.m,
+        repeats=manifest.tokens.s,
+        homophily=homophily,
+    )
+
+
+def measure_homophily(indptr: Array, indices: Array, y: Array, train: Array) -> float | None:
+    """Adjusted homophily of the edges between training nodes (Platonov et al. 2023)."""
+    count = min(len(indices), MOST_SLOTS)
+    sources = np.searchsorted(indptr, np.arange(count), side="right") - 1
+    known = np.zeros(len(y), bool)
+    known[train] = y[train] >= 0
+    targets = indices[:count]
+    both = known[sources] & known[targets]
+    if both.sum() < FEWEST_EDGES:
+        return None
+    ends = y[sources[both]], y[targets[both]]
+    share = np.bincount(np.concatenate(ends)) / (2 * both.sum())
+    chance = float((share**2).sum())
+    return None if chance == 1 else (float((ends[0] == ends[1]).mean()) - chance) / (1 - chance)

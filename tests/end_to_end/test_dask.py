@@ -1,0 +1,176 @@
+"""`gmn-prep tokenize --dask` on a real cluster of processes: the bytes of the plain command, whatever happens."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gmn_pipeline.console.config import Layer, load_config
+from gmn_pipeline.disk.lock import release_lock, take_lock
+from gmn_pipeline.errors import ConfigError, StoreBusyError, StoreError
+from gmn_prep.parts import dask_cluster
+from gmn_prep.parts.dask_map import _run
+from gmn_prep.phases import Phases
+from gmn_prep.tokenize import tokenize
+from gmn_prep.tokenize_settings import TokenizeConfig
+from tests.end_to_end.commands import command, run, tree
+
+distributed = pytest.importorskip("distributed")
+
+SETTINGS: dict[str, Any] = {
+    "dataset": "minesweeper-grid", "nodes": 600, "m": 2, "M": 2, "s": 1, "block_size": 10, "rwse": 4,
+}  # fmt: skip
+FLAGS = [text for name, value in SETTINGS.items() for text in (f"--{name.replace('_', '-')}", value)]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, memory_limit=0, dashboard_address=":0", silence_logs=50
+        ) as made,
+        distributed.Client(made, set_as_default=False) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, bytes]]:
+    """Every byte that the plain command writes, by the mode of the random-walk encoding."""
+    folder = tmp_path_factory.mktemp("plain")
+    for mode in ("exact", "estimate"):
+        make(folder / mode, rwse_mode=mode)
+    return {mode: tree(folder / mode) for mode in ("exact", "estimate")}
+
+
+def make(path: Path, **settings: Any) -> None:
+    config = load_config(TokenizeConfig, Layer("test", {**SETTINGS, "out": path, **settings}))
+    tokenize(config, Phases())
+
+
+def start(path: Path, cluster: Any, mode: str) -> "subprocess.Popen[bytes]":
+    arguments = ("tokenize", *FLAGS, "--rwse-mode", mode, "--out", path, "--dask", cluster.scheduler.address, "--quiet")
+    return subprocess.Popen(command("gmn-prep", *arguments))
+
+
+def wait_for(folder: Path, pattern: str, count: int = 1) -> None:
+    """Until so many files or folders of that pattern are there."""
+    deadline = time.monotonic() + 240  # a machine may be busy
+    while len(list(folder.glob(pattern))) < count:
+        assert time.monotonic() < deadline, f"no {pattern}"
+        time.sleep(0.005)
+
+
+@pytest.mark.parametrize("mode", ["exact", "estimate"])
+def test_killed_workers_change_no_byte(
+    mode: str, tmp_path: Path, cluster: Any, plain: dict[str, dict[str, bytes]]
+) -> None:
+    """One dies while the encoding is computed or soon after, both while tokens are."""
+    store = tmp_path / "s.zarr"
+    workers = cluster.run(os.getpid)
+    job = start(store, cluster, mode)
+    wait_for(tmp_path, "s.zarr.parts/*/random_walk/rows/*")
+    os.kill(next(iter(workers.values())), signal.SIGKILL)
+    wait_for(store, "tokens/b*", 3)
+    assert not (store / "tokens" / "b00057").exists(), "the map was over before the workers were killed"
+    for process in set(cluster.run(os.getpid, on_error="ignore").values()) | set(list(workers.values())[1:]):
+        os.kill(process, signal.SIGKILL)
+    assert job.wait() == 0
+    assert tree(store) == plain[mode]
+    assert [path.name for path in tmp_path.iterdir()] == ["s.zarr"]  # nothing is left beside it
+
+
+def test_two_coordinators_at_once(tmp_path: Path, cluster: Any, plain: dict[str, dict[str, bytes]]) -> None:
+    """As on hosts whose file system does not lock: the lock's file is taken away."""
+    store = tmp_path / "s.zarr"
+    first = start(store, cluster, "exact")
+    wait_for(tmp_path, "s.zarr.lock")
+    (tmp_path / "s.zarr.lock").unlink()
+    second = start(store, cluster, "exact")
+    assert [first.wait(), second.wait()] == [0, 0]
+    assert tree(store) == plain["exact"]
+
+
+def test_a_killed_coordinator_is_continued_by_the_plain_command(
+    tmp_path: Path, cluster: Any, plain: dict[str, dict[str, bytes]]
+) -> None:
+    job = start(tmp_path / "s.zarr", cluster, "estimate")
+    wait_for(tmp_path, "s.zarr/tokens/b*", 3)
+    job.kill()
+    job.wait()
+    make(tmp_path / "s.zarr", rwse_mode="estimate")
+    assert tree(tmp_path / "s.zarr") == plain["estimate"]
+
+
+def test_a_wrong_address_is_one_line(tmp_path: Path) -> None:
+    for address, message in (
+        ("127.0.0.1:9", "no Dask scheduler answers at '127.0.0.1:9'"),
+        ("nonsense", "--dask is 'nonsense'; give the scheduler's address"),
+    ):
+        done = run("gmn-prep", "tokenize", *FLAGS, "--out", "s.zarr", "--dask", address, "--quiet", cwd=tmp_path)
+        assert done.returncode == 2
+        assert message in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+def test_a_missing_extra_is_one_line(tmp_path: Path) -> None:
+    code = "import sys; sys.modules['distributed'] = None; from gmn_prep.cli import main; main()"
+    arguments = [str(a) for a in ("tokenize", *FLAGS, "--dask", "local", "--quiet")]
+    done = subprocess.run([sys.executable, "-c", code, *arguments], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert 'pip install "gmn-pipeline[dask]"' in done.stderr
+
+
+def pretend_version(version: str | None) -> None:
+    """On a worker: have another version of gmn-pipeline installed."""
+    from importlib.metadata import version as real
+
+    from distributed import versions
+
+    versions.version = lambda package: version if version and package == "gmn-pipeline" else real(package)
+    versions._version_cached.cache_clear()
+
+
+def test_other_versions_on_a_worker_are_told(tmp_path: Path, cluster: Any) -> None:
+    worker = next(iter(cluster.scheduler_info(n_workers=-1)["workers"]))
+    cluster.run(pretend_version, "0.0.9", workers=[worker])
+    try:
+        with pytest.raises(ConfigError, match=f"Dask worker {worker} has gmn-pipeline 0.0.9, this command has"):
+            make(tmp_path / "s.zarr", dask=cluster.scheduler.address)
+    finally:
+        cluster.run(pretend_version, None, workers=[worker])
+
+
+def test_a_cluster_without_workers_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dask_cluster, "WORKER_SECONDS", 0.2)
+    with (
+        distributed.LocalCluster(n_workers=0, dashboard_address=":0", silence_logs=50) as empty,
+        pytest.raises(ConfigError, match="no worker has joined the Dask scheduler"),
+    ):
+        make(tmp_path / "s.zarr", dask=empty.scheduler_address)
+
+
+def test_a_store_that_is_being_written_is_told(tmp_path: Path, cluster: Any) -> None:
+    lock = take_lock(tmp_path / "s.zarr")
+    try:
+        with pytest.raises(StoreBusyError, match="another process is writing"):
+            make(tmp_path / "s.zarr", dask=cluster.scheduler.address)
+    finally:
+        release_lock(lock)
+
+
+def write_nothing(reason: str) -> None:
+    if reason == "disk":
+        raise StoreError("cannot write tokens/b00000: no space left")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_worker_that_cannot_go_on_is_told(cluster: Any) -> None:
+    with pytest.raises(StoreError, match="a Dask worker could not go on: cannot write tokens/b00000: no space left"):
+        _run(cluster, write_nothing, [(("disk",), 1)], Phases(), "walks")

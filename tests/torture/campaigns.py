@@ -1,0 +1,38 @@
+"""All campaigns, in the order of the table."""
+
+from tests.torture import (
+    bit_flips,
+    crowds,
+    failing_disks,
+    forged_stores,
+    kills,
+    malformed_inputs,
+    odd_options,
+    run_folders,
+)  # fmt: skip
+from tests.torture.ledger import Campaign
+
+CLEAR = "one clear line or the work done: no crash, hang, traceback, foreign code, or twice the honest memory"
+CAMPAIGNS = [
+    Campaign(
+        "kills of tokenize", "started again, the store has the same bytes; --force leaves the old one or the new one",
+        kills.make_store_kills, kills.try_store_kill, batch=4, mark=200,
+    ),
+    Campaign(
+        "kills of training", "resumed, weights, scores and metrics are the same bits",
+        kills.make_run_kills, kills.try_run_kill, batch=4, mark=100,
+    ),
+    Campaign("bit flips", "found by verify", bit_flips.make_cases, bit_flips.try_case, batch=4, mark=3_000),
+    Campaign("forged stores", CLEAR, forged_stores.make_cases, forged_stores.try_case, batch=30, mark=400),
+    Campaign("malformed inputs", CLEAR, malformed_inputs.make_cases, malformed_inputs.try_case, batch=30, mark=300),
+    Campaign("damaged run folders", CLEAR, run_folders.make_cases, run_folders.try_case, batch=20, mark=150),
+    Campaign("odd options", CLEAR, odd_options.make_cases, odd_options.try_case, batch=30, mark=250),
+    Campaign(
+        "failing disks and limits", "one clear line; the same command then does its work to the same bytes",
+        failing_disks.make_cases, failing_disks.try_case, batch=10, mark=200,
+    ),
+    Campaign(
+        "crowds", "16 processes on one store: writers end with the same bytes, readers see one whole store",
+        crowds.make_cases, crowds.try_case, batch=1, mark=160,
+    ),
+]  # fmt: skip

@@ -1,0 +1,181 @@
+"""Runs commands in forked children: imports and kernels are loaded once, each case has its own limits.
+
+The parent has run every command before (`warm_up`), so a child begins at once; it costs some hundredths of a second.
+"""
+
+import os
+import re
+import resource
+import signal
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+CPU_SECONDS = 10
+WALL_SECONDS = 90
+"""A hang costs no CPU; the machine may be busy with other things, so this is long."""
+SPARE_ADDRESSES = 4 << 30
+show = False
+"""Whether to print what every command prints."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    code: int
+    """Its exit code, or minus the signal that ended it."""
+    out: str
+    err: str
+    peak: int
+    """The most bytes that were resident."""
+
+
+def run(program: str, arguments: Sequence[object], cwd: Path, before: Callable[[], None] | None = None) -> Ended:
+    """Run `gmn-prep` or `gmn-train` to its end. before: called in the child, first."""
+    with tempfile.TemporaryDirectory() as streams:
+        pid = start(program, arguments, cwd, before, streams=Path(streams))
+        _, status, usage = os.wait4(pid, 0)
+        out, err = ((Path(streams) / name).read_text(errors="replace") for name in ("out", "err"))
+    ended = Ended(os.waitstatus_to_exitcode(status), out, err, usage.ru_maxrss * 1024)
+    if show:
+        print(f"{program} {' '.join(map(repr, arguments))}\n{out}{err}exit code {ended.code}, {ended.peak >> 20} MB")
+    return ended
+
+
+def start(
+    program: str,
+    arguments: Sequence[object],
+    cwd: Path,
+    before: Callable[[], None] | None = None,
+    *,
+    streams: Path | None = None,
+) -> int:
+    """Start a command; returns its process id. Without a folder for its streams, what it prints is dropped."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    if pid == 0:
+        _be_child(program, [str(a) for a in arguments], cwd, before, streams)
+    return pid
+
+
+def _be_child(
+    program: str, arguments: list[str], cwd: Path, before: Callable[[], None] | None, streams: Path | None
+) -> NoReturn:
+    code = 70
+    try:
+        os.chdir(cwd)
+        for number, name in enumerate(("in", "out", "err")):
+            place = os.devnull if streams is None or name == "in" else str(streams / name)
+            descriptor = os.open(place, os.O_RDWR | os.O_CREAT, 0o600)
+            os.dup2(descriptor, number)
+            os.close(descriptor)
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        most = pages * resource.getpagesize() + SPARE_ADDRESSES
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+        resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 1))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.alarm(WALL_SECONDS)
+        if before is not None:
+            before()
+        code = call(program, arguments)
+        threading._shutdown()  # a thread that never ends is a hang, as at a real exit
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError, AttributeError):
+                stream.flush()
+        os._exit(code)
+
+
+def call(program: str, arguments: list[str]) -> int:
+    """Run a command in this process; its exit code. A traceback of its own counts as 1."""
+    from gmn_pipeline.console.cli import run_app
+
+    try:
+        run_app(_apps()[program], arguments)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def _apps() -> dict[str, object]:
+    from gmn_prep.cli import app as prep
+    from gmn_train.cli import app as train
+
+    return {"gmn-prep": prep, "gmn-train": train}
+
+
+def kill_after(seconds: float, pid: int) -> int:
+    """Wait, then SIGKILL; the exit code (-9, or another if it was faster)."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.001)
+    os.kill(pid, signal.SIGKILL)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def die_at_event(number: int, folder: Path) -> Callable[[], None]:
+    """For `before`: SIGKILL just before the file event `number` (from 0) below `folder`, whatever thread makes it."""
+    events = {"open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.truncate", "os.scandir", "os.listdir"}
+
+    def arm() -> None:
+        left = iter(range(number))
+
+        def look(event: str, arguments: tuple[object, ...]) -> None:
+            if event not in events or isinstance(arguments[0], int):
+                return
+            path = Path(os.fsdecode(arguments[0]))
+            inside = not path.is_absolute() or path.is_relative_to(folder)  # commands run in the folder
+            if inside and next(left, None) is None:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        sys.addaudithook(look)
+
+    return arm
+
+
+def explain(ended: Ended, honest_peak: int, codes: Sequence[int] = (0, 2)) -> str | None:
+    """What is wrong with how a command ended; None if it did its work or refused in one clear line."""
+    text = ended.err + ended.out
+    if ended.code == -signal.SIGXCPU:
+        return f"took more than {CPU_SECONDS} s of CPU"
+    if ended.code == -signal.SIGALRM:
+        return "hangs"
+    if ended.code < 0:
+        return f"ended by {signal.Signals(-ended.code).name}"
+    if "Traceback (most recent call last)" in text:
+        frames = re.findall(r'^  File ".*/(.+)", line (\d+)', text, re.M)
+        return f"traceback: {text.strip().splitlines()[-1][:150]} ({' line '.join(frames[-1]) if frames else ''})"
+    if ended.code not in codes:
+        return f"exit code {ended.code}: {text.strip()[-150:]}"
+    errors = sum(line.startswith(("error: ", "Error: ")) for line in ended.err.splitlines())
+    if ended.code == 2 and errors != 1:
+        return f"exit code 2 with {errors} error lines"
+    if ended.peak > 2 * honest_peak:
+        return f"took {ended.peak >> 20} MB; an honest one takes {honest_peak >> 20}"
+    return None
+
+
+def left_behind(folder: Path) -> str | None:
+    """A work file that no command may leave when it has ended by itself."""
+    for path in folder.rglob("*"):
+        if path.name == ".wip" or path.name.endswith((".lock", ".part", ".next")):
+            return f"left {path.relative_to(folder)} behind"
+    return None

@@ -1,0 +1,108 @@
+"""The defaults follow the data: what is measured, what follows from it, and that anybody's word goes before it."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gmn_pipeline import Graph, Task, TokenSettings
+from gmn_train.settings.data_facts import DataFacts, measure_homophily
+from gmn_train.settings.request import read_request
+from gmn_train.settings.rule import HOMOPHILOUS, choose_settings
+from gmn_train.settings.run_settings import TrainConfig
+from tests.stores import write_store
+
+
+def homophily_by_loop(indptr, indices, y, train):
+    """Slow twin: edge by edge."""
+    known = {int(v) for v in train if y[v] >= 0}
+    same, ends = [], []
+    for v in range(len(y)):
+        for u in indices[indptr[v] : indptr[v + 1]]:
+            if v in known and int(u) in known:
+                same.append(y[v] == y[u])
+                ends += [y[v], y[u]]
+    chance = sum((ends.count(c) / len(ends)) ** 2 for c in set(ends))
+    return (np.mean(same) - chance) / (1 - chance)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_homophily_equals_its_slow_twin_and_reads_no_label_outside_training(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    degrees = rng.integers(0, 9, 60)
+    indptr = np.append(0, np.cumsum(degrees))
+    indices, y = rng.integers(0, 60, indptr[-1]), rng.integers(-1, 3, 60)
+    train = np.sort(rng.permutation(60)[:40])
+    found = measure_homophily(indptr, indices, y, train)
+    assert found == pytest.approx(homophily_by_loop(indptr, indices, y, train))
+    other = y.copy()
+    other[np.setdiff1d(np.arange(60), train)] = 2
+    assert measure_homophily(indptr, indices, other, train) == found
+
+
+def test_homophily_of_extremes() -> None:
+    """Two classes on a ring of pairs: all edges inside classes, or all between."""
+    nodes = 80
+    indptr = np.arange(nodes + 1)
+    partner = np.arange(nodes) ^ 1
+    assert measure_homophily(indptr, partner, np.arange(nodes) // 2 % 2, np.arange(nodes)) == pytest.approx(1)
+    assert measure_homophily(indptr, partner, np.arange(nodes) % 2, np.arange(nodes)) == pytest.approx(-1)
+    assert measure_homophily(indptr, partner, np.zeros(nodes, int), np.arange(nodes)) is None
+
+
+def store_of(folder: Path, columns: int, same: float) -> Path:
+    """A graph of two classes whose edges join equal ones with this probability."""
+    rng = np.random.default_rng(0)
+    y = np.arange(300) % 2
+    source = np.repeat(np.arange(300), 4)
+    equal = rng.random(len(source)) < same
+    target = (rng.integers(0, 150, len(source)) * 2 + (y[source] ^ ~equal)) % 300
+    graph = Graph.from_edges(
+        np.stack([source, target], 1),
+        300,
+        x=rng.normal(size=(300, columns)).astype(np.float32),
+        y=y,
+        splits=1 + rng.permutation(300)[None] % 3,
+        task=Task.of("node", "multiclass", 2),
+    )
+    return write_store(folder / "store.zarr", graph, TokenSettings(1, 2, 1), block_size=512).path
+
+
+@pytest.mark.parametrize(
+    ("columns", "same", "norm", "residual"),
+    [(4, 0.9, "batch", "linear"), (50, 0.95, "layer", "none"), (50, 0.5, "layer", "linear")],
+)
+def test_norm_and_residual_follow_features_and_homophily(
+    tmp_path: Path, columns: int, same: float, norm: str, residual: str
+) -> None:
+    request = read_request({"store": store_of(tmp_path, columns, same)})
+    model = request.config.model
+    assert (model.norm, model.residual, model.head_reads) == (norm, residual, "all")
+    assert request.sources["model.norm"] == "the data"
+    assert 0 < HOMOPHILOUS < 0.5
+
+
+def test_a_model_and_an_option_go_before_the_rule(tmp_path: Path) -> None:
+    store = store_of(tmp_path, 50, 0.95)
+    request = read_request({"store": store, "lr": 0.5}, assignments=["model.norm=none"])
+    assert (request.config.lr, request.config.model.norm) == (0.5, "none")
+    paper = read_request({"store": store, "model.name": "gmn-paper"}).config.model
+    assert (paper.residual, paper.norm) == ("identity", "none")
+
+
+def test_tokens_are_read_at_any_depth(tmp_path: Path) -> None:
+    store = store_of(tmp_path, 50, 0.95)
+    for layers in (1, 2, 3, 6):
+        model = read_request({"store": store, "model.node_layers": layers}).config.model
+        assert bool(model.blocks_after) == (layers > 1)
+
+
+@pytest.mark.parametrize(
+    ("train", "homophily", "residual"),
+    [(140, None, "none"), (140, 0.2, "none"), (140, 0.02, None), (9000, 0.2, None), (9000, None, None)],
+)
+def test_few_labels_are_taken_as_homophilous_unless_measured_otherwise(
+    train: int, homophily: float | None, residual: str | None
+) -> None:
+    facts = DataFacts(10_000, False, "node", train, columns=500, edge_features=False, homophily=homophily)
+    assert choose_settings(facts, TrainConfig(store=Path("a.zarr"))).get("model.residual") == residual
