@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 from gmn_pipeline.console.config import flag_name
-from gmn_pipeline.console.interrupt import forget_interrupts, remember_interrupts
+from gmn_pipeline.console.interrupt import forget_interrupts, remember_interrupts, was_interrupted
 from gmn_pipeline.console.streams import READER_GONE, open_missing_streams, silence_stdout, stdout_error, tell
 from gmn_pipeline.errors import GmnError, StoppedError
 from gmn_pipeline.kernel_cache import explain_cache_fault
@@ -111,7 +111,7 @@ def command_line() -> str:
 def _run(app: typer.Typer, arguments: list[str], *, debug: bool) -> int | None:
     """The exit code of one command; an error that is no user's mistake comes through."""
     try:
-        code: int | None = app(args=arguments, standalone_mode=False)
+        code: int | None = _call(app, arguments)
         if code == INTERRUPTED:  # the parser turns Ctrl-C into this code
             raise KeyboardInterrupt
         return code
@@ -139,6 +139,18 @@ def _run(app: typer.Typer, arguments: list[str], *, debug: bool) -> int | None:
             return _explain(error, debug=debug)
         error.show()  # type: ignore[attr-defined]
         return int(error.exit_code)  # type: ignore[attr-defined]
+
+
+def _call(app: typer.Typer, arguments: list[str]) -> Any:
+    """What the command returns. An error after Ctrl-C is the interruption: compilers turn it into errors of their own."""
+    try:
+        return app(args=arguments, standalone_mode=False)
+    except StoppedError:
+        raise
+    except Exception as error:
+        if was_interrupted():
+            raise KeyboardInterrupt from error
+        raise
 
 
 def _explain(error: Exception, *, debug: bool) -> int:

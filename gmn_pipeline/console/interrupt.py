@@ -22,9 +22,14 @@ def forget_interrupts() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def was_interrupted() -> bool:
+    """Whether Ctrl-C was pressed, even if the exception was dropped or became another one."""
+    return _asked.is_set()
+
+
 def raise_if_interrupted() -> None:
     """KeyboardInterrupt where one was dropped. Long work calls this between its steps."""
-    if _asked.is_set():
+    if was_interrupted():
         raise KeyboardInterrupt
 
 

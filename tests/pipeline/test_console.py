@@ -1,6 +1,7 @@
 """What both commands offer: version, -h, completion, flags without types, nearest names."""
 
 import re
+import signal
 from typing import Any
 
 import pytest
@@ -86,3 +87,25 @@ def test_errors_of_the_machine_are_one_line(error: Exception, words: str, capsys
     assert said.count("\n") == 1
     with pytest.raises((OSError, MemoryError)):
         run_app(app, ["--debug", "work"])
+
+
+@pytest.mark.parametrize("error", [OSError(5, "lost"), ConfigError("odd"), TypeError("from a compiler")])
+def test_an_error_that_ctrl_c_became_is_an_interruption(error: Exception, capsys: pytest.CaptureFixture[str]) -> None:
+    app = make_app("a test")
+
+    @app.command("work")
+    def work() -> None:
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise error from None
+
+    app.command("rest")(lambda: None)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(SystemExit) as end:
+            run_app(app, ["work"])
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert end.value.code == 130
+    assert capsys.readouterr().err.startswith("error: interrupted")
