@@ -142,7 +142,7 @@ def _run(app: typer.Typer, arguments: list[str], *, debug: bool) -> int | None:
 
 
 def _call(app: typer.Typer, arguments: list[str]) -> Any:
-    """What the command returns. An error after Ctrl-C is the interruption: compilers turn it into errors of their own."""
+    """What the command returns. An error after Ctrl-C is the interruption: compilers make errors of their own of it."""
     try:
         return app(args=arguments, standalone_mode=False)
     except StoppedError:
