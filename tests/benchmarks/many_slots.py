@@ -17,11 +17,11 @@ import numpy as np
 from numba import njit
 
 from gmn_pipeline import Graph, TokenSettings, TokenStore
-from gmn_pipeline.counter_random import Purpose
+from gmn_pipeline.counter_random import Purpose, key_path
 from gmn_pipeline.graph.pairs import linked_pairs
 from gmn_pipeline.store.writing.verbs import create_store, plan_manifest
 from gmn_prep.parts.shared_arrays import parts_folder, write_shared
-from tests.reference.counter_random import bounded, draw
+from tests.reference.counter_random import bounded
 
 SETTINGS = TokenSettings(2, 2, 1)
 CHECKED = 2000
@@ -56,7 +56,7 @@ def expected(v: int, level: int, nodes: int, half: int) -> tuple[list[int], list
         here = v
         for step in range(level):
             choices = neighbours(here, nodes, half)
-            bits = draw(SETTINGS.seed, Purpose.WALK, v, level, 0, number, step)
+            bits = int(key_path(SETTINGS.seed, Purpose.WALK, v, level, 0, number, step))
             here = choices[bounded(bits, len(choices))]
             members.append(here)
     members = list(dict.fromkeys(members))
