@@ -157,13 +157,14 @@ class BiMamba(nn.Module):
 
     def fits_tiles(self, rows: Tensor, ptr: Tensor, only_last: bool) -> bool:
         """Whether the layer runs as one pass over tiles: `tiles.layer`."""
-        if self.backend not in ("auto", "numba") or not has_kernels(rows) or torch.is_autocast_enabled("cpu"):
+        if self.backend not in ("auto", "numba") or not has_kernels(rows):
             return False
         return len(rows) > 0 and not (only_last and is_long(ptr))
 
     def _tiles(self, rows: Tensor, ptr: Tensor, only_last: bool, again: bool) -> Tensor:
         branches = [b for b in (self.forward_branch, self.backward_branch) if b is not None]
-        packed = pack_layer(self.norm, branches, self.out_proj.weight)
+        with torch.autocast("cpu", enabled=False):
+            packed = pack_layer(self.norm, branches, self.out_proj.weight)
         dropped = self.dropout > 0 and self.training
         if is_long(ptr):
             return rows + dropout(run_long_layer(rows, packed, ptr, self.norm.eps), self.dropout, self.training)
