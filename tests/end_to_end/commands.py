@@ -53,14 +53,14 @@ class Command:
 
     def poll(self) -> int | None:
         """The exit code, or None while it runs."""
-        self._connection.setblocking(False)
         try:
-            return self._receive()
+            return self.wait(0)
         except BlockingIOError:
             return None
 
     def wait(self, timeout: float | None = None) -> int:
-        self._connection.settimeout(timeout)
+        if self.returncode is None:
+            self._connection.settimeout(timeout)
         return self._receive()
 
     def _receive(self) -> int:

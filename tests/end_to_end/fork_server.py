@@ -78,6 +78,7 @@ def _main() -> None:
     os.environ.clear()
     os.environ.update(request["environment"])
     sys.argv = [request["name"], *request["arguments"]]
+    code: Any = 0
     module, _, function = PROGRAMS.get(request["name"], request["name"]).partition(":")
     try:
         getattr(importlib.import_module(module), function)()
@@ -90,7 +91,7 @@ def _main() -> None:
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
-    os._exit(code)  # type: ignore[arg-type]
+    os._exit(code or 0)
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ def choose_settings(facts: DataFacts, given: TrainConfig) -> dict[str, Any]:
     chosen: dict[str, Any] = {}
     if facts.edge_features:
         chosen["model.mpnn"] = "gine"  # the class's default does not read them
-    if facts.level == "node" and not facts.many:
+    if facts.item == "node" and not facts.many:
         chosen |= _one_graph(facts, mode)
         if given.model.node_layers > 2:
             chosen["model.token_blocks"] = 2  # after every second layer: half the cost of every one
