@@ -34,7 +34,7 @@ def inspect_store(path: StorePlace, *, as_json: bool) -> None:
     rows = [
         ("dataset", " ".join(f"{k}={v}" for k, v in manifest.dataset.items())),
         ("graph", f"{graphs}{g.nodes:,} nodes, {g.edges:,} {'directed ' * g.directed}edges"),
-        ("task", f"{task.level} {task.kind}, {task.classes} classes, {task.metric}" if task else "none"),
+        ("task", f"{task.item} {task.kind}, {task.classes} classes, {task.metric}" if task else "none"),
         ("features", _features(g.x, "node") + _features(g.edge_attr, ", edge")),
         ("splits", str(g.splits)),
         ("tokens", f"m={t.m} M={t.M} s={t.s}, {t.walk} walks, seed {t.seed}: {t.sequence_length} per node"),

@@ -35,7 +35,7 @@ class RunHeader:
         """What a person is told."""
         config, task = self.config, self.task
         lines = [
-            f"{config.store.name}: {task.level} {task.kind}, {self.training_items:,} training items, mode "
+            f"{config.store.name}: {task.item} {task.kind}, {self.training_items:,} training items, mode "
             f"{config.mode}, m={config.m} M={config.M} s={config.s}",
             f"{self.path}: model {config.model.name}, recipe {config.recipe}, {self.parameters:,} parameters, "
             f"{self.device}",

@@ -78,9 +78,9 @@ def predict_run(
         named = read_pairs(pairs, (open_store(config) if store is None else TokenStore.open(store)).graph)
     best = open_best(run, store, pairs=named, need_labels=False)
     task, steps = best.sampler.data.task, best.sampler.evaluation_steps()
-    if pairs is not None and task.level != "link":
-        raise TrainError(f"--pairs is for a run that predicts links; {run} predicts a {task.level} task")
-    if embeddings and task.level == "link":
+    if pairs is not None and task.item != "link":
+        raise TrainError(f"--pairs is for a run that predicts links; {run} predicts a {task.item} task")
+    if embeddings and task.item == "link":
         raise TrainError("embeddings belong to nodes, and a link task predicts pairs; leave out --embeddings")
     items, scores, hidden = predict_items(best.sampler, best.model, best.compute, steps, embeddings=embeddings)
     return PredictionTable.of(best.sampler.data, best.config.split, items, scores, hidden)

@@ -105,10 +105,10 @@ def _embedding_columns(embeddings: FloatArray, ending: str) -> dict[str, Any]:
 
 def id_columns(graph: Graph, task: Task, items: IntArray) -> dict[str, Array]:
     """What the user calls each item: `id`, or `src` and `dst` for a pair."""
-    if task.level == "link":
+    if task.item == "link":
         assert graph.pairs is not None
         return {name: _names(graph.node_ids, graph.pairs[items, end]) for end, name in enumerate(("src", "dst"))}
-    return {"id": _names(graph.node_ids if task.level == "node" else graph.graph_ids, items)}
+    return {"id": _names(graph.node_ids if task.item == "node" else graph.graph_ids, items)}
 
 
 def _names(ids: Texts | None, items: IntArray) -> Array:

@@ -16,7 +16,7 @@ from gmn_pipeline.types import Array
 from gmn_prep.datasets.entry import DatasetOptions
 from gmn_prep.datasets.user.labels import Labels, read_labels
 from gmn_prep.datasets.user.user_splits import MASKS, complete_splits, read_splits
-from gmn_prep.datasets.user.user_task import AskedTask, choose_level, read_asked_task
+from gmn_prep.datasets.user.user_task import AskedTask, choose_item, read_asked_task
 from gmn_prep.datasets.wanted_task import link_metric
 
 EDGES = ("edge_index", "edges", "indptr", "indices")
@@ -58,7 +58,7 @@ def _build(
     fields: dict[str, Any] = {key: arrays.get(key) for key in ("x", "edge_attr", "graph_ptr", "x_names", "edge_names")}
     fields["directed"] = options.directed or bool(arrays.get("directed", False))
     asked = read_asked_task(options, arrays)
-    if asked.level == "link" and "pairs" not in arrays:
+    if asked.item == "link" and "pairs" not in arrays:
         return _draw_links(build(edges, nodes, **fields), arrays, options, asked)
     task, y = _choose_task(arrays, nodes, asked, notes)
     splits, pairs = read_splits(arrays), arrays.get("pairs")
@@ -110,12 +110,12 @@ def _choose_task(
             return None, None
         notes += labels.notes
         graphs = None if arrays.get("graph_ptr") is None else len(arrays["graph_ptr"]) - 1
-        level = choose_level(len(labels.y), nodes, graphs, pairs="pairs" in arrays, asked=asked)
+        item = choose_item(len(labels.y), nodes, graphs, pairs="pairs" in arrays, asked=asked)
         names = labels.names or arrays.get("class_names")
         if labels.kind == "multiclass" and asked.metric is None:
             notes += _say_unbalanced(labels, names)
         options: dict[str, Any] = {"class_weighted": asked.class_weighted, "class_names": names}
-        return Task.of(level, labels.kind, labels.classes, asked.metric, **options), labels.y  # type: ignore[arg-type]
+        return Task.of(item, labels.kind, labels.classes, asked.metric, **options), labels.y  # type: ignore[arg-type]
     if asked:
         raise DatasetError("a task is given but there are no labels; add them (y), or leave the task out")
     return None, None
