@@ -132,6 +132,17 @@ class TrainedOn:
         pairs = graph.pairs if self.task.item == "link" else None
         return graph.replace(task=self.task, y=y, splits=splits, pairs=pairs)
 
+    def say_unknown(self, graph: Graph) -> tuple[str, ...]:
+        """Notes on columns of a graph that the model was not trained on, and does not read."""
+        notes = []
+        for what, ours, names in (("", self.x, graph.x_names), ("edge ", self.edge_attr, graph.edge_names)):
+            if ours is not None and ours.names is not None and names is not None:
+                _, unknown = match_columns(ours.names, names)
+                if unknown:
+                    shown = ", ".join(unknown[:5]) + (", ..." if len(unknown) > 5 else "")
+                    notes.append(f"{what}columns that the model was not trained on are not read: {shown}")
+        return tuple(notes)
+
     def save(self, folder: Path) -> None:
         from pydantic import TypeAdapter
 

@@ -17,7 +17,8 @@ from gmn_train.machine.compute import Compute, use_threads
 from gmn_train.model.frame import GraphModel
 from gmn_train.runs.checkpoint import Checkpoints
 from gmn_train.runs.folder import RunFolder
-from gmn_train.runs.prediction_table import PredictionTable, check_ending, read_pairs
+from gmn_train.runs.naming import check_ending
+from gmn_train.runs.prediction_table import PredictionTable, read_pairs
 from gmn_train.runs.start import open_store
 from gmn_train.settings.run_settings import TrainConfig
 from gmn_train.train import make_model
@@ -92,4 +93,4 @@ def export_predictions(
     check_ending(out)
     table = predict_run(run, store, embeddings=embeddings, pairs=pairs)
     table.write(out)
-    return {"file": str(out), "items": len(table), "columns": table.column_names()}
+    return {"file": str(out), "items": len(table), "columns": table.column_names(), "notes": table.notes}

@@ -41,13 +41,14 @@ def choose_mode(nodes: int) -> Mode:
 def choose_settings(facts: DataFacts, given: TrainConfig) -> dict[str, Any]:
     """By dotted key, the defaults for such data, beside the settings that were given."""
     mode = given.mode or ("graphs" if facts.many else choose_mode(facts.nodes))
-    chosen: dict[str, Any] = {}
+    # Hiding features was only seen to help on Minesweeper, whose features are mostly hidden anyway.
+    chosen: dict[str, Any] = {"model.feature_mask": 0.0}
     if facts.edge_features:
         chosen["model.mpnn"] = "gine"  # the class's default does not read them
+    if given.model.node_layers > 2:
+        chosen["model.token_blocks"] = 2  # after every second layer: half the cost of every one
     if facts.item == "node" and not facts.many:
         chosen |= _one_graph(facts, mode)
-        if given.model.node_layers > 2:
-            chosen["model.token_blocks"] = 2  # after every second layer: half the cost of every one
         if given.model.mpnn != "none" and given.model.mpnn_form == "sum":
             chosen["model.node_scan"] = False  # it doubles the seconds, and validation was the same
     return chosen
@@ -55,20 +56,15 @@ def choose_settings(facts: DataFacts, given: TrainConfig) -> dict[str, Any]:
 
 def _one_graph(facts: DataFacts, mode: Mode) -> dict[str, Any]:
     """Nodes of one graph. The head reads every layer, so that more layers than the data needs do no harm."""
-    chosen: dict[str, Any] = {
-        "model.head_reads": "all",
-        "model.feature_mask": 0.0,
-        "model.dropout": 0.2,
-        "model.states": 8,  # sequences are short
-    }
+    chosen: dict[str, Any] = {"model.head_reads": "all", "model.dropout": 0.2, "model.states": 8}  # short sequences
     if facts.levels > SHORT:
         chosen["model.readout"] = "both-ends"
     if facts.repeats > 1:
         chosen["s"] = 1  # of those stored, drawn anew each epoch, so that no draw is learned by heart
     if facts.columns < MANY_COLUMNS:  # what matters is counted in the surroundings: BatchNorm keeps amounts apart
         return chosen | {"model.norm": "batch", "weight_decay": 0.01} | ({"lr": 0.01} if mode == "full" else {})
-    chosen |= {"model.norm": "layer", "weight_decay": 0.1, "lr": 0.002}
     few = facts.train < FEW_LABELS
+    chosen |= {"model.norm": "layer", "weight_decay": 0.1, "lr": 0.002 if few or mode == "batch" else 0.005}
     unknown = HOMOPHILOUS if few else 0.0  # few labels are mostly given where neighbours share them
     homophily = unknown if facts.homophily is None else facts.homophily
     if homophily > (SOME_HOMOPHILY if few else HOMOPHILOUS):

@@ -106,3 +106,16 @@ def test_few_labels_are_taken_as_homophilous_unless_measured_otherwise(
 ) -> None:
     facts = DataFacts(10_000, False, "node", train, columns=500, edge_features=False, homophily=homophily)
     assert choose_settings(facts, TrainConfig(store=Path("a.zarr"))).get("model.residual") == residual
+
+
+@pytest.mark.parametrize(("train", "mode", "lr"), [(400, None, 0.002), (4000, None, 0.005), (4000, "batch", 0.002)])
+def test_many_labels_allow_a_higher_rate(train: int, mode: str | None, lr: float) -> None:
+    facts = DataFacts(10_000, False, "node", train, columns=500, edge_features=False)
+    assert choose_settings(facts, TrainConfig(store=Path("a.zarr"), mode=mode))["lr"] == lr
+
+
+@pytest.mark.parametrize("item", ["node", "graph", "link"])
+def test_features_are_masked_only_on_request(item: str) -> None:
+    facts = DataFacts(10_000, item == "graph", item, 4000, columns=8, edge_features=False)
+    chosen = choose_settings(facts, TrainConfig(store=Path("a.zarr")))
+    assert (chosen["model.feature_mask"], chosen["model.token_blocks"]) == (0.0, 2)
