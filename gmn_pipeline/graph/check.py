@@ -46,24 +46,17 @@ def check_values(graph: "Graph") -> None:
 
 def _check_rows(graph: "Graph") -> None:
     """Neighbours ascend within each row."""
-    if graph.num_slots < 2:
-        return
-    descends = graph.indices[1:] < graph.indices[:-1]
-    borders = graph.indptr[1:-1]
-    descends[borders[(borders > 0) & (borders < graph.num_slots)] - 1] = False
-    if descends.any():
-        node = graph.slot_sources[int(np.argmax(descends))]
+    from gmn_pipeline.graph.check_kernels import first_unsorted
+
+    node = first_unsorted(graph.indptr, graph.indices)
+    if node >= 0:
         raise GraphError(f"neighbours of node {node} are not sorted; sort them or build with Graph.from_edges")
 
 
 def _check_symmetric(graph: "Graph") -> None:
-    from scipy.sparse import csr_array
+    from gmn_pipeline.graph.check_kernels import is_symmetric
 
-    n = graph.num_nodes
-    ones = np.ones(graph.num_slots, dtype=np.int8)
-    transposed = csr_array((ones, graph.indices, graph.indptr), shape=(n, n)).T.tocsr()
-    same = np.array_equal(transposed.indptr, graph.indptr) and np.array_equal(transposed.indices, graph.indices)
-    if not same:
+    if not is_symmetric(graph.indptr, graph.indices):
         raise GraphError(
             "some edges lack their reverse; pass directed=True to keep them, or build with Graph.from_edges"
         )

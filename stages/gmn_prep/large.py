@@ -114,10 +114,12 @@ def bounded_tokenizer(tokenizer: "Tokenizer", graph: "Graph", plan: Plan) -> "To
     return mapped if graph_bytes(graph) <= budget.pages else SweepTokenizer(mapped, budget.span, plan.threads)
 
 
-SORT_SECONDS, SPILL_BYTES = 3e-7, 19
-"""Per slot: sorting and pairs on one core (0.28 µs measured), and what the sort leaves on disk meanwhile (18.5)."""
-TOKEN_SECONDS = 7e-7
-"""Per step of a walk, with its share of token and writing, on one core (14.6 µs for 21 of them measured at 4/2/1)."""
+SORT_SECONDS, SPILL_BYTES = 3.6e-7, 19
+"""Per slot: sorting and pairs on one core (0.36 µs measured), and what the sort leaves on disk meanwhile (18.5)."""
+TOKEN_SECONDS = 4.8e-7
+"""Per step of a walk, with its share of token and writing, on one core (10.0 µs for 21 of them measured at 4/2/1)."""
+SPAN_SHARE = 0.6
+"""Of the bytes that a span's node takes at most, those it does take where walks meet hubs (443 of 742 measured)."""
 
 
 def estimate_large(plan: Plan) -> "tuple[Manifest, Estimate]":
@@ -155,8 +157,8 @@ def estimate_large(plan: Plan) -> "tuple[Manifest, Estimate]":
     block_size = plan.config.block_size or default_block_size(t)
     manifest = Manifest(plan.identity, graph, None, t, {}, plan.orderings, "raw", block_size, -(-n // block_size))
     seconds = (SORT_SECONDS * slots + TOKEN_SECONDS * n * (1 + steps)) / plan.threads
-    if csr + pairs > budget.pages:  # every span reads the graph once for each step, and the pairs once
-        spans = -(-n * span_node_bytes(t, size, slots / 2 / n) // budget.span)
-        seconds += spans * (t.m * csr + pairs) / DISK_BYTES_PER_SECOND
+    if csr + pairs > budget.pages:  # every span reads the graph once for each step but the first, and the pairs once
+        spans = 1 + int(n * SPAN_SHARE * span_node_bytes(t, size, slots / 2 / n) / budget.span)
+        seconds += spans * (max(t.m - 1, 0) * csr + pairs) / DISK_BYTES_PER_SECOND
     beside = csr + features + max(SPILL_BYTES * slots, pairs)
     return manifest, Estimate(store, budget.total, seconds, beside)

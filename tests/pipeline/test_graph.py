@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
 from gmn_pipeline import Graph, Task
 from gmn_pipeline.errors import GraphError
 from gmn_pipeline.graph import id_dtype
+from gmn_pipeline.graph.check_kernels import first_unsorted, is_symmetric
 from tests.strategies import graphs
 
 edge_lists = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=30)
@@ -125,3 +127,20 @@ MULTI = Task.of("node", "multiclass", 3)
 def test_bad_graphs_are_refused(make, message: str) -> None:
     with pytest.raises(GraphError, match=message):
         make()
+
+
+@given(st.integers(1, 7), st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=20))
+def test_symmetry_is_that_of_the_transposed_matrix(n: int, pairs: list[tuple[int, int]]) -> None:
+    """Loops and parallel edges included; scipy is the slow twin."""
+    edges = sorted((a % n, b % n) for a, b in pairs)
+    indptr = np.searchsorted([a for a, _ in edges], np.arange(n + 1))
+    indices = np.array([b for _, b in edges], np.int32)
+    matrix = csr_array((np.ones(len(edges), np.int64), indices, indptr), shape=(n, n)).toarray()
+    assert is_symmetric(indptr, indices) == np.array_equal(matrix, matrix.T)
+    assert first_unsorted(indptr, indices) == -1
+    for node in range(n):
+        row = slice(indptr[node], indptr[node + 1])
+        if len(set(indices[row].tolist())) > 1:
+            turned = indices.copy()
+            turned[row] = indices[row][::-1]
+            assert first_unsorted(indptr, turned) == node
