@@ -35,9 +35,11 @@ def bounded_pages(folder: Path, most: int) -> Iterator[None]:
 
 
 def _watch(done: Event, inside: str, most: int) -> None:
+    others = 0  # pages of libraries, which stay: without them every look would find too many
     while not done.wait(EVERY_SECONDS):
-        if _resident_file_bytes() > most:
+        if _resident_file_bytes() > others + most:
             _release(inside)
+            others = _resident_file_bytes()
 
 
 def _release(inside: str) -> None:

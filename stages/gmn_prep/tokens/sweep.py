@@ -19,7 +19,7 @@ from gmn_pipeline.store.writing.verbs import BlockArrays
 from gmn_pipeline.types import Array, IntArray
 from gmn_prep.tokens.sweep_kernel import list_marked, mark_nodes, order_walkers, renumber, take_steps
 from gmn_prep.tokens.tokenizer import Tokenizer
-from gmn_prep.tokens.walks import UNIFORM, WALK_LAWS
+from gmn_prep.tokens.walks import WALK_LAWS, walk_offsets
 
 BUCKETS = 1 << 16
 """Walkers are sorted by the part of the graph they stand in, this many parts."""
@@ -47,8 +47,14 @@ class SweepTokenizer:
         """memory: bytes that a span may take. threads: those of the pools that `block` is given."""
         self.threads = threads
         self.graph, self.settings, self.pairs = tokenizer.graph, tokenizer.settings, tokenizer.pairs
-        self.span_nodes = max(1, memory // span_bytes_per_node(tokenizer))
+        self.memory, self.bytes_per_node = memory, float(span_bytes_per_node(tokenizer))
         self._span: Span | None = None
+
+    @property
+    def span_nodes(self) -> int:
+        """How many nodes the next span takes. Its walkers are counted in int32."""
+        t = self.settings
+        return max(1, min(int(self.memory / self.bytes_per_node), (2**31 - 1) // max(1, t.s * t.M * t.m)))
 
     def block(
         self, first: int, last: int, pool: ThreadPoolExecutor, on_nodes: Callable[[int], None] | None = None
@@ -56,7 +62,7 @@ class SweepTokenizer:
         """The tokens of nodes first..last-1. Blocks are best asked for in order: a span holds the next ones too."""
         span = self._span
         if span is None or not span.first <= first <= last <= span.last:
-            self._span = None  # before the next is made: two would take twice the memory
+            span = self._span = None  # before the next is made: two would take twice the memory
             end = max(last, min(self.graph.num_nodes, first + self.span_nodes))
             span = self._span = self._take_span(first, end, pool)
         block = span.tokenizer.block(first - span.shift, last - span.shift, pool, on_nodes)
@@ -74,14 +80,24 @@ class SweepTokenizer:
         none = np.empty(0, pairs.out_slot.dtype)
         for array in (pointer, other, none):
             array.flags.writeable = False
+        self._learn(last - first, walks.nbytes, names.nbytes + pointer.nbytes + count * other.itemsize)
         start = int(np.searchsorted(names, first))
         small = Graph(np.zeros(names.size + 1, np.int64), np.empty(0, graph.indices.dtype))  # walks need no edges now
         tokenizer = Tokenizer(small, self.settings, Pairs(pointer, other[:count], none, none), walks, start)
         return Span(first, last, names, tokenizer, first - start)
 
+    def _learn(self, nodes: int, walks: int, met: int) -> None:
+        """What a node of the last span took, of which the next one's size follows.
+
+        Walks meet hubs again and again, so a node takes a third of what it would if none were met twice, and the more
+        nodes a span has, the less each. A span has at most four times the nodes of the one before.
+        """
+        taken = (walks + max(met, 4 * nodes * self.settings.s * self.settings.M * self.settings.m)) / nodes
+        self.bytes_per_node = max(1.1 * taken, self.bytes_per_node / 4)
+
 
 def span_bytes_per_node(tokenizer: Tokenizer) -> int:
-    """What one node of a span takes."""
+    """What one node of the first span may take."""
     graph = tokenizer.graph
     pairs = tokenizer.pairs.other.size / max(1, graph.num_nodes)
     return span_node_bytes(tokenizer.settings, graph.indices.dtype.itemsize, pairs)
@@ -92,28 +108,23 @@ def span_node_bytes(t: TokenSettings, size: int, pairs: float) -> int:
 
     size: bytes of a node id. pairs: linked pairs per node.
     """
-    return int(t.walk_entries * size + t.s * t.M * t.m * (size + 16) + (1 + t.walk_entries) * (16 + size * (1 + pairs)))
+    return int(t.walk_entries * size + 4 * t.s * t.M * t.m + (1 + t.walk_entries) * (8 + size * (1 + pairs)))
 
 
 def sweep_walks(graph: Graph, tokenizer: SweepTokenizer, first: int, last: int, pool: ThreadPoolExecutor) -> Array:
     """The walks of nodes first..last-1 as node ids, (last-first, W): those of `sample_walks`."""
     t = tokenizer.settings
-    total, law, root = t.s * t.M * t.m, WALK_LAWS[t.walk], root_key(t.seed, Purpose.WALK)
+    law, root, offsets = WALK_LAWS[t.walk], root_key(t.seed, Purpose.WALK), walk_offsets(t.m, t.M, t.s)
     out = np.empty((last - first, t.walk_entries), graph.indices.dtype)
-    here = np.repeat(np.arange(first, last, dtype=graph.indices.dtype), total)
-    before = np.full(0 if law == UNIFORM else here.size, -1, graph.indices.dtype)
-    order = np.empty(here.size, np.int64)
+    order = np.empty((last - first) * offsets.size, np.int32)
     shift = max(0, (graph.num_nodes - 1).bit_length() - BUCKETS.bit_length() + 1)
     start = np.empty((max(graph.num_nodes - 1, 0) >> shift) + 2, np.int64)
     for step in range(t.m):
-        count = order_walkers(here, total - t.s * t.M * step, total, shift, start, order)
+        count = order_walkers(first, step, offsets.size - t.s * t.M * step, offsets, out, shift, start, order)
         cuts = np.linspace(0, count, 1 + PIECES * tokenizer.threads).astype(int)
-        listed = [order[a:b] for a, b in pairwise(cuts)]
 
         def move(walkers: IntArray, step: int = step) -> None:
-            take_steps(
-                graph.indptr, graph.indices, root, law, first, step, t.m, t.M, t.s, walkers, here, before, out
-            )  # fmt: skip
+            take_steps(graph.indptr, graph.indices, root, law, first, step, t.m, t.M, t.s, offsets, walkers, out)
 
-        list(pool.map(move, listed))
+        list(pool.map(move, [order[a:b] for a, b in pairwise(cuts)]))
     return out

@@ -7,49 +7,54 @@ import numpy as np
 from numba import njit
 
 from gmn_pipeline.counter_random import child_key
-from gmn_prep.tokens.walks import UNIFORM, step_forward, step_uniform, walk_offsets
+from gmn_prep.tokens.walks import UNIFORM, step_forward, step_uniform
 
 _M1, _M2, _M4 = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333), np.uint64(0x0F0F0F0F0F0F0F0F)
 _ONES, _1, _2, _4, _56 = np.uint64(0x0101010101010101), np.uint64(1), np.uint64(2), np.uint64(4), np.uint64(56)
 
 
-@njit(cache=True, nogil=True)
-def order_walkers(here, active, total, shift, start, order):
-    """List the active walkers by `here >> shift` in `order`; returns how many.
+@njit(inline="always")
+def _stands(first, node, at, step, out):
+    """Where a walker of node first + node is before a step; at: its place in out[node], which holds where it went."""
+    return np.int64(out[node, at + step - 1]) if step > 0 else np.int64(first + node)
 
-    Walker w of node i is number i * total + w; those with w < active walk on. start: (buckets + 1,).
+
+@njit(cache=True, nogil=True)
+def order_walkers(first, step, active, offsets, out, shift, start, order):
+    """List the active walkers by the part of the graph (`node >> shift`) they stand in; returns how many.
+
+    Walker w of node i is number i * total + w; those with w < active walk on. out: (nodes, W) the steps so far.
+    start: (parts + 1,).
     """
     start[:] = 0
-    for node in range(here.size // total):
-        for walker in range(node * total, node * total + active):
-            start[(here[walker] >> shift) + 1] += 1
-    for bucket in range(start.size - 1):
-        start[bucket + 1] += start[bucket]
-    for node in range(here.size // total):
-        for walker in range(node * total, node * total + active):
-            bucket = here[walker] >> shift
-            order[start[bucket]] = walker
-            start[bucket] += 1
-    return active * (here.size // total)
+    for node in range(out.shape[0]):
+        for w in range(active):
+            start[(_stands(first, node, offsets[w], step, out) >> shift) + 1] += 1
+    for part in range(start.size - 1):
+        start[part + 1] += start[part]
+    for node in range(out.shape[0]):
+        for w in range(active):
+            part = _stands(first, node, offsets[w], step, out) >> shift
+            order[start[part]] = node * offsets.size + w
+            start[part] += 1
+    return active * out.shape[0]
 
 
 @njit(cache=True, nogil=True)
-def take_steps(indptr, indices, root, law, first, step, m, M, s, order, here, before, out):
-    """Move the walkers that `order` lists by one step and write it to out (nodes, W); before: empty if uniform."""
-    total, offsets = s * M * m, walk_offsets(m, M, s)
+def take_steps(indptr, indices, root, law, first, step, m, M, s, offsets, order, out):
+    """Move the walkers that `order` lists by one step and write it to out (nodes, W)."""
+    total = offsets.size
     for i in range(order.size):
-        walker = order[i]
-        node, w = walker // total, walker % total
+        node, w = order[i] // total, order[i] % total
+        at = offsets[w]
         key = child_key(child_key(root, np.uint64(first + node)), np.uint64(m - w // (s * M)))
         key = child_key(child_key(key, np.uint64(w % (s * M) // M)), np.uint64(w % M))
-        bits = child_key(key, np.uint64(step))
+        bits, here = child_key(key, np.uint64(step)), _stands(first, node, at, step, out)
         if law == UNIFORM:
-            there = step_uniform(indptr, indices, here[walker], bits)
+            out[node, at + step] = step_uniform(indptr, indices, here, bits)
         else:
-            there = step_forward(indptr, indices, here[walker], before[walker], bits)
-            before[walker] = here[walker]
-        here[walker] = there
-        out[node, offsets[w] + step] = there
+            before = _stands(first, node, at, step - 1, out) if step > 0 else np.int64(-1)
+            out[node, at + step] = step_forward(indptr, indices, here, before, bits)
 
 
 @njit(inline="always")

@@ -171,7 +171,7 @@ class GraphBatches(ReadsStore):
 
     def _graphs_of(self, part: str) -> IntArray:
         items = self.data.items[part]
-        return items if self.data.task.level == "graph" else np.unique(self.data.graph_of_items(items))
+        return items if self.data.task.item == "graph" else np.unique(self.data.graph_of_items(items))
 
     def training_steps(self, epoch: int) -> list[Step]:
         blocks = np.searchsorted(self.source.graph_ptr, self.data.store.block_ptr)  # by graph instead of by node
@@ -195,7 +195,7 @@ class GraphBatches(ReadsStore):
             items = self._pairs_of(step.units)
             return self.labelled(self._inputs(step.units, epoch, self.graph.pairs[items]), items)
         inputs = self._inputs(step.units, epoch, None)
-        return self.labelled(inputs, inputs.node_ids.numpy() if self.data.task.level == "node" else step.units)
+        return self.labelled(inputs, inputs.node_ids.numpy() if self.data.task.item == "node" else step.units)
 
     def load_nodes(self, step: Step, epoch: int | None) -> ModelInputs:
         assert step.units is not None

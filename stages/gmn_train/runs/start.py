@@ -60,6 +60,7 @@ def start_runs(
     store = open_store(config)
     config = replace(config, precision=Compute.of(config, watcher.say).precision)
     pairs = list(itertools.product(splits or [config.split], seeds or [config.seed]))
+    _check_splits(store, splits)
     done = []
     for split, seed in pairs:
         one = replace(config, seed=seed, split=split)
@@ -71,6 +72,15 @@ def start_runs(
         controls = _start_controls(one, run, store, watcher, run_dir, force=force) if with_control else {}
         done.append(replace(run, controls=controls))
     return done
+
+
+def _check_splits(store: TokenStore, splits: Sequence[int]) -> None:
+    """ConfigError where one is missing: better before the first run than after it."""
+    count = 0 if store.graph.splits is None else len(store.graph.splits)
+    missing = [split for split in splits if split >= count]
+    if missing and count:
+        there = f"splits 0 to {count - 1}" if count > 1 else "one split, 0; --seeds repeats it with other weights"
+        raise ConfigError(f"--splits asks for split {missing[0]}; the store has {there}")
 
 
 def _start_controls(
