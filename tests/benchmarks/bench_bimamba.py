@@ -94,7 +94,22 @@ def rows() -> list[Row]:
         table.append(Row(work, "BiMamba, only_last", "BiMamba", *side_by_side(last, full, times=5)))
         half = train(in_bf16(ours), list(ours.parameters()))
         table.append(Row(work, "BiMamba, bf16", "BiMamba, float32", *side_by_side(half, full, times=10)))
+    table.append(states_row())
     return table
+
+
+def states_row(batch: int = 12_000, length: int = 3) -> Row:
+    """Fewer states, where sequences are too short to need many."""
+    x = torch.randn(batch, length, WIDTH, generator=torch.Generator().manual_seed(0), requires_grad=True)
+
+    def work(states: int) -> Callable[[], object]:
+        layer = BiMamba(WIDTH, expand=1, states=states)
+        wanted = [x, *layer.parameters()]
+        return lambda: torch.autograd.grad(layer(x, only_last=True).sum(), wanted, allow_unused=True)
+
+    seconds = side_by_side(work(8), work(16), times=5)
+    name = f"BiMamba layer fwd+bwd, batch {batch:,}, length {length}, last row only"
+    return Row(name, "8 states", "16 states", *seconds)
 
 
 def breakdown(expand: int, repeats: int = 5) -> dict[str, float]:
