@@ -155,10 +155,11 @@ def _load_and_write(
         manifest = _plan_store(plan, graph)
         large = plan.options.scratch is not None
         tokenizer = disk_tokenizer(graph, plan) if large else Tokenizer.of(graph, plan.tokens)
-        estimate = estimate_cost(tokenizer, manifest, plan.threads)
+        # A sample of tokens reads a mapped graph at random; what a large one needs was reckoned before.
+        estimate = None if large else estimate_cost(tokenizer, manifest, plan.threads)
     if dry_run:
         return Outcome(plan.out, manifest, made=False, notices=tuple(notices), estimate=estimate)
-    if isinstance(plan.out, Path):
+    if estimate is not None and isinstance(plan.out, Path):
         written = 0 if config.force else stored_bytes(plan.out)
         check_room(plan.out, estimate.disk_bytes, written, codec=config.codec)
 

@@ -59,6 +59,14 @@ def train(layer: Callable[..., Tensor], parameters: list[Tensor], **options: boo
     return run
 
 
+def in_bf16(layer: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def run(x: Tensor) -> Tensor:
+        with torch.autocast("cpu", torch.bfloat16, cache_enabled=False):
+            return layer(x)
+
+    return run
+
+
 def conv_row() -> Row:
     weight, bias = torch.randn(WIDTH, 4, requires_grad=True), torch.zeros(WIDTH, requires_grad=True)
 
@@ -84,6 +92,8 @@ def rows() -> list[Row]:
         last = train(ours, list(ours.parameters()), only_last=True)
         table.append(Row(work, "BiMamba", "two mambapy blocks", *side_by_side(full, peer)))
         table.append(Row(work, "BiMamba, only_last", "BiMamba", *side_by_side(last, full, times=5)))
+        half = train(in_bf16(ours), list(ours.parameters()))
+        table.append(Row(work, "BiMamba, bf16", "BiMamba, float32", *side_by_side(half, full, times=10)))
     return table
 
 

@@ -45,6 +45,7 @@ def test_what_was_not_run_everywhere_is_not_chosen() -> None:
     assert choose_on_others({"a": {}}, "x") is None
 
 
+@pytest.mark.usefixtures("forked_runs")
 def test_every_setting_runs_on_every_dataset_beside_its_control(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,6 @@ import pytest
 from gmn_pipeline import TokenSettings
 from gmn_pipeline.errors import ConfigError
 from gmn_train.model.tables import MODELS
-from gmn_train.tables import running
 from gmn_train.tables.making import make_tables, write_results
 from gmn_train.tables.running import collect, plan_jobs
 from gmn_train.tables.spec import read_spec
@@ -45,9 +44,8 @@ model = "gmn-pagerank"
 
 
 @pytest.fixture
-def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forked_runs: None) -> Path:  # noqa: ARG001
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(running, "_call", lambda module, words: run(module.replace("_", "-"), *words, cwd=Path.cwd()))
     store = write_store(tmp_path / "ring.zarr", ring_graph(60, 60), TokenSettings(1, 2, 1)).path
     file = tmp_path / "rings.toml"
     file.write_text(SPEC.format(store=store))

@@ -1,6 +1,8 @@
 """Tokens read from a graph in order are those of the plain tokenizer, and orderings made in bands those of one sort."""
 
+import weakref
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,8 +12,9 @@ from hypothesis import strategies as st
 from gmn_pipeline import Graph
 from gmn_pipeline.store.format.token_settings import TokenSettings
 from gmn_prep.orderings import compute_ordering, tie_breaking
-from gmn_prep.tokens.sweep import SweepTokenizer, span_bytes_per_node
+from gmn_prep.tokens.sweep import Span, SweepTokenizer, span_bytes_per_node
 from gmn_prep.tokens.tokenizer import Tokenizer
+from tests.stores import ring_graph
 from tests.strategies import graphs, settings
 
 
@@ -31,6 +34,25 @@ def test_blocks_are_those_of_the_tokenizer(
             for (name, left), right in zip(plain.arrays().items(), swept.arrays().values(), strict=True):
                 assert left.dtype == right.dtype, name
                 assert np.array_equal(left, right), name
+
+
+def test_a_span_is_dropped_before_the_next_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two at a time would take twice the memory."""
+    spans: list[weakref.ref[Span]] = []
+
+    def take(*arguments: Any, take: Any = SweepTokenizer._take_span) -> Span:
+        assert all(span() is None for span in spans)
+        span: Span = take(*arguments)
+        spans.append(weakref.ref(span))
+        return span
+
+    monkeypatch.setattr(SweepTokenizer, "_take_span", take)
+    tokenizer = Tokenizer.of(ring_graph(), TokenSettings(2, 2, 1))
+    sweep = SweepTokenizer(tokenizer, 4 * span_bytes_per_node(tokenizer), threads=1)
+    with ThreadPoolExecutor(1) as pool:
+        for first in range(0, 40, 4):
+            sweep.block(first, first + 4, pool)
+    assert len(spans) > 1
 
 
 @given(graphs(), st.sampled_from(["degree", "random", "pagerank"]), st.integers(1, 30))

@@ -1,7 +1,7 @@
 """Zarr v3 groups and arrays as they lie in a store, checked against what the format says before they are used.
 
-zarr-python never maps files, so this reads them by itself: a raw array is one uncompressed chunk, a plain file of
-little-endian C-ordered values.
+zarr-python never maps files, so this reads them by itself: a raw array is a plain file of little-endian C-ordered
+values, in one chunk or, if it is large, in several that lie behind each other.
 """
 
 import contextlib
@@ -16,6 +16,7 @@ import numpy as np
 
 from gmn_pipeline.errors import StoreCorruptError
 from gmn_pipeline.store.files.storage import Storage
+from gmn_pipeline.store.format.chunks import Chunks, plan_chunks
 from gmn_pipeline.store.format.digests import CHECKSUMS, FACTS, checksum
 from gmn_pipeline.store.format.schema import ArraySpec, BlockFacts
 from gmn_pipeline.store.format.token_settings import Codec
@@ -61,18 +62,18 @@ def open_array(storage: Storage, array: str, spec: ArraySpec, codec: Codec, *, r
         return OpenArray(values.view(spec.dtype).reshape(spec.shape), None)
     if random and hasattr(mmap, "MADV_RANDOM"):
         chunk.madvise(mmap.MADV_RANDOM)
-    return OpenArray(np.frombuffer(chunk, spec.dtype).reshape(spec.shape), chunk)
+    return OpenArray(np.frombuffer(chunk, spec.dtype, math.prod(spec.shape)).reshape(spec.shape), chunk)
 
 
 def array_bytes(storage: Storage, array: str, spec: ArraySpec, codec: Codec) -> tuple[bytes, bytes | mmap.mmap | None]:
-    """An array's zarr.json and its chunk as stored: mapped if raw, read if zstd, None if the array is empty."""
+    """An array's zarr.json and its file as stored: mapped if raw, read if zstd, None if the array is empty."""
     text = storage.read(f"{array}/zarr.json", MOST_DOCUMENT)
-    _check_document(f"{storage}/{array}", _parse(text, f"{storage}/{array}", "array"), spec, codec)
+    chunks = _check_document(f"{storage}/{array}", _parse(text, f"{storage}/{array}", "array"), spec, codec)
     if 0 in spec.shape:
         return text, None
     name, size = f"{array}/c/{'/'.join('0' for _ in spec.shape)}", _size(spec)
     if codec == "raw":
-        return text, storage.map(name, size)
+        return text, storage.map(name, size if chunks is None else chunks.file_bytes)
     return text, storage.read(name, size + (size >> 8) + 1024)  # what zstd may add to data it cannot compress
 
 
@@ -132,16 +133,22 @@ def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def _check_document(where: str, document: Mapping[str, Any], spec: ArraySpec, codec: Codec) -> None:
+def _check_document(where: str, document: Mapping[str, Any], spec: ArraySpec, codec: Codec) -> Chunks | None:
+    """Compare an array's zarr.json with what it must say; returns its chunks if it has several."""
+    chunks = plan_chunks(spec) if codec == "raw" and 0 not in spec.shape else None
+    if chunks is not None and document.get("codecs") != chunks.codecs():
+        chunks = None  # one chunk, from an earlier version
     names = ["bytes"] if codec == "raw" else ["bytes", "zstd"]
+    shape = [max(1, n) for n in (spec.shape if chunks is None else chunks.outer)]
     for what, stored, wanted in (
         ("type", document.get("data_type"), spec.dtype.name),
         ("shape", document.get("shape"), list(spec.shape)),
-        ("chunk shape", _inner(document.get("chunk_grid"), "chunk_shape"), [max(1, n) for n in spec.shape]),
-        ("codecs", _codec_names(document.get("codecs")), names),
+        ("chunk shape", _inner(document.get("chunk_grid"), "chunk_shape"), shape),
+        ("codecs", _codec_names(document.get("codecs")), names if chunks is None else ["sharding_indexed"]),
     ):
         if stored != wanted:
             raise StoreCorruptError(f"{where}: {what} is {stored}, expected {wanted}; {REMEDY}")
+    return chunks
 
 
 def _inner(value: Any, key: str) -> Any:

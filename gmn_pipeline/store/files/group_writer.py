@@ -11,10 +11,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from gmn_pipeline.disk.atomic_file import remove, write_aside
 from gmn_pipeline.errors import StoreError
 from gmn_pipeline.store.files.array_files import array_checksum
 from gmn_pipeline.store.files.storage import LocalFolder
+from gmn_pipeline.store.format.chunks import plan_chunks
 from gmn_pipeline.store.format.digests import CHECKSUMS
 from gmn_pipeline.store.format.dimensions import dimension_names
 from gmn_pipeline.store.format.schema import ArraySpec
@@ -147,22 +150,29 @@ def _names_dimensions(root: Path) -> bool:
 def _write_array(folder: Any, name: str, array: Array, codec: Codec, dimensions: tuple[str, ...] | None) -> None:
     from zarr.codecs import ZstdCodec
 
+    several = plan_chunks(ArraySpec(array.dtype, array.shape)) if codec == "raw" and array.size else None
     made = folder.create_array(
         name,
         shape=array.shape,
         dtype=array.dtype,
-        chunks=tuple(max(1, extent) for extent in array.shape),
+        chunks=tuple(max(1, extent) for extent in array.shape) if several is None else several.inner,
+        shards=None if several is None else several.outer,
         compressors=None if codec == "raw" else ZstdCodec(level=ZSTD_LEVEL, checksum=True),
         fill_value=0,
         dimension_names=dimensions,
         config={"write_empty_chunks": True},  # otherwise a chunk of zeros has no file
     )
-    if array.size and codec == "raw" and array.nbytes > AT_ONCE and array.flags.c_contiguous:
-        chunk = Path(str(made.store.root), made.path, "c", *("0" for _ in array.shape))
-        chunk.parent.mkdir(parents=True)
-        with chunk.open("wb") as file:  # zarr would hold two copies of the whole array
-            flat = array.reshape(-1).astype(array.dtype.newbyteorder("<"), copy=False).view("uint8")
-            for start in range(0, flat.size, AT_ONCE):
-                file.write(flat[start : start + AT_ONCE].data)
-    elif array.size:
-        made[...] = array
+    if several is None and (codec != "raw" or array.nbytes <= AT_ONCE or not array.flags.c_contiguous):
+        if array.size:
+            made[...] = array
+        return
+    file_name = Path(str(made.store.root), made.path, "c", *("0" for _ in array.shape))
+    file_name.parent.mkdir(parents=True)
+    with file_name.open("wb") as file:  # zarr would hold two copies of the whole array
+        for start in range(0, len(array), rows := max(1, AT_ONCE * len(array) // array.nbytes)):
+            piece = np.ascontiguousarray(array[start : start + rows], array.dtype.newbyteorder("<"))
+            file.write(piece.reshape(-1).view("uint8").data)
+        if several is not None:
+            file.truncate(several.count * several.chunk_bytes)
+            file.seek(0, os.SEEK_END)
+            file.write(several.index())

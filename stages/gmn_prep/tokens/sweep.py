@@ -62,7 +62,7 @@ class SweepTokenizer:
         """The tokens of nodes first..last-1. Blocks are best asked for in order: a span holds the next ones too."""
         span = self._span
         if span is None or not span.first <= first <= last <= span.last:
-            self._span = None  # before the next is made: two would take twice the memory
+            span = self._span = None  # before the next is made: two would take twice the memory
             end = max(last, min(self.graph.num_nodes, first + self.span_nodes))
             span = self._span = self._take_span(first, end, pool)
         block = span.tokenizer.block(first - span.shift, last - span.shift, pool, on_nodes)

@@ -15,10 +15,14 @@ from gmn_train.data.inputs.rows import concatenate_ranges
 from gmn_train.data.labelled import LabelledData
 from gmn_train.data.read_ahead import Clock
 from gmn_train.data.steps import ALONE, WHOLE_GRAPH, Step, World, in_steps, plan_epoch
+from gmn_train.machine.compute import choose_device
 from gmn_train.settings.run_settings import TrainConfig
 
 FLOATS_PER_CHANNEL = 4
-"""Numbers that a token block keeps per token, channel and layer: a layer on tiles saves its input only."""
+"""Numbers that a token block keeps per token, channel and layer where layers are not computed on tiles."""
+FLOATS_ON_TILES = 3
+"""Numbers per token and feature beside one for each layer, which saves its input only: encodings, the last output, and
+a gradient."""
 NO_PAIRS = np.zeros((0, 2), np.int64)
 
 
@@ -85,8 +89,12 @@ class ReadsStore:
 def nodes_per_chunk(data: LabelledData, config: TrainConfig) -> int | None:
     """Nodes whose token activations fit the memory budget; None where all do."""
     model = config.model
-    channels = max(model.token_layers, 1) * model.scanned_width * (1 + model.expand)
-    per_node = data.source.view.settings.sequence_length * channels * 4 * FLOATS_PER_CHANNEL
+    floats: float
+    if choose_device(config.device).type == "cpu" and model.scan_backend in ("auto", "numba"):
+        floats = (model.token_layers + FLOATS_ON_TILES) * model.scanned_width
+    else:
+        floats = max(model.token_layers, 1) * model.scanned_width * (1 + model.expand) * FLOATS_PER_CHANNEL
+    per_node = data.source.view.settings.sequence_length * floats * 4
     fits = int(config.memory_budget * 1e9 / per_node)
     return None if fits >= data.graph.num_nodes else max(fits, 256)
 

@@ -15,11 +15,10 @@ from pydantic import TypeAdapter, ValidationError
 from gmn_pipeline.console.config import first_problem, read_toml
 from gmn_pipeline.errors import ConfigError
 from gmn_pipeline.place import StorePlace
+from gmn_train.model.tables import CONTROL
 from gmn_train.tables.running import RowResult
 from gmn_train.tables.spec import STRICT, RowSpec, TableSpec, check_rows
 from gmn_train.tables.writing import row_command, spread
-
-CONTROL = "mpnn"
 
 
 @dataclass(frozen=True)

@@ -166,10 +166,14 @@ class BiMamba(nn.Module):
         with torch.autocast("cpu", enabled=False):
             packed = pack_layer(self.norm, branches, self.out_proj.weight)
         dropped = self.dropout > 0 and self.training
+        half = rows.dtype == torch.float32 and torch.is_autocast_enabled("cpu")
         if is_long(ptr):
-            return rows + dropout(run_long_layer(rows, packed, ptr, self.norm.eps), self.dropout, self.training)
+            update = run_long_layer(rows, packed, ptr, self.norm.eps, half=half)
+            return rows + dropout(update, self.dropout, self.training)
         ends = last_rows(ptr) if only_last else None
-        out = run_layer(rows, packed, ptr, self.norm.eps, only_last=only_last, residual=not dropped, again=again)
+        out = run_layer(
+            rows, packed, ptr, self.norm.eps, only_last=only_last, residual=not dropped, half=half, again=again
+        )
         if not dropped:
             return out
         return (rows if ends is None else rows[ends]) + dropout(out, self.dropout, self.training)

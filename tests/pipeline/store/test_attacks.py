@@ -26,7 +26,7 @@ from gmn_pipeline.store.writing.verbs import plan_manifest
 from tests.forgery import chunk_of, edit_manifest, poke, seal
 from tests.stores import ring_graph, write_store
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SETTINGS = TokenSettings(2, 2, 1)
 
 

@@ -25,7 +25,7 @@ SETTINGS = TokenSettings(3, 2, 2)
 
 
 def start_worker(path: Path, seed: int) -> Command:
-    return start("tests.pipeline.store_processes:write_blocks", path, seed, cwd=path.parent, stderr=subprocess.PIPE)
+    return start("tests.pipeline.store.processes:write_blocks", path, seed, cwd=path.parent, stderr=subprocess.PIPE)
 
 
 def test_workers_without_a_lock_make_the_bytes_of_one_writer(tmp_path: Path) -> None:

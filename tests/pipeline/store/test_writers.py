@@ -16,7 +16,7 @@ from tests.stores import ring_graph, write_store
 
 
 def start_writer(path: Path, *limit: int) -> Command:
-    return start("tests.pipeline.store_processes:write", path, *limit, cwd=path.parent, stderr=subprocess.PIPE)
+    return start("tests.pipeline.store.processes:write", path, *limit, cwd=path.parent, stderr=subprocess.PIPE)
 
 
 def finish_writer(path: Path) -> int:
