@@ -9,6 +9,7 @@ from typing import Any
 
 from gmn_pipeline.console.config import identity
 from gmn_pipeline.console.machine import usable_cores
+from gmn_pipeline.disk.lock import remove_stale_lock
 from gmn_pipeline.errors import ConfigError, TrainError
 from gmn_pipeline.store.reading.reader import TokenStore
 from gmn_train.grains.wire import Wire
@@ -151,6 +152,7 @@ def _start(config: TrainConfig, store: TokenStore, folder: RunFolder, watcher: W
         longer = _longer_hint(folder.path, folder.config(), config)
         raise TrainError(f"{folder.path} is a run with {_difference(folder.config(), config)}; {longer}{OTHER_RUN}")
     elif (summary := folder.summary()) is not None:
+        remove_stale_lock(folder.path)
         return Finished(folder.path, summary, existed=True)
     try:
         agree(wire, False)  # all have looked at what is there before the first one changes it
