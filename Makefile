@@ -58,7 +58,7 @@ lint: $(VENV)/.ready
 
 test: lint
 	@echo "== tests"
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 format: $(VENV)/.ready
 	$(BIN)/ruff check --fix .

@@ -1,13 +1,17 @@
 """What is to be predicted, and how it is judged."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 from gmn_pipeline.errors import GraphError, nearest
 from gmn_pipeline.metrics import METRICS, Kind, metrics_of
 from gmn_pipeline.names import check_names
 
-Level = Literal["node", "graph", "link"]
+Item = Literal["node", "graph", "link"]
+
+KEYS = {"item": "level"}
+"""What a field is called in stores, runs and users' files, where that is not its name."""
 
 MOST_CLASSES = 1_000_000
 
@@ -16,7 +20,8 @@ MOST_CLASSES = 1_000_000
 class Task:
     """A prediction task. An *item* is what carries a label: a node, a graph, or a pair of nodes."""
 
-    level: Level
+    __pydantic_config__: ClassVar[Any] = {"alias_generator": lambda name: KEYS.get(name, name)}
+    item: Item
     """node, graph or link."""
     kind: Kind
     """multiclass, binary, multilabel or regression."""
@@ -32,7 +37,7 @@ class Task:
 
     def __post_init__(self) -> None:
         for name, value, allowed in (
-            ("level", self.level, get_args(Level)),
+            ("item", self.item, get_args(Item)),
             ("kind", self.kind, get_args(Kind)),
         ):
             if value not in allowed:
@@ -53,11 +58,11 @@ class Task:
             check_names("class names", self.class_names, self.classes)
 
     @classmethod
-    def of(cls, level: Level, kind: Kind, classes: int, metric: str | None = None, **options: Any) -> "Task":
+    def of(cls, item: Item, kind: Kind, classes: int, metric: str | None = None, **options: Any) -> "Task":
         """A task with its kind's default metric unless one is named."""
         if metric is None:
             metric = next(iter(metrics_of(kind)), "")
-        return cls(level, kind, classes, metric, **options)
+        return cls(item, kind, classes, metric, **options)
 
     @property
     def higher_is_better(self) -> bool:
@@ -73,5 +78,17 @@ class Task:
         return str(number) if self.class_names is None else self.class_names[number]
 
     def as_dict(self) -> dict[str, Any]:
-        """All fields; names only where there are some."""
-        return {name: value for name, value in asdict(self).items() if name != "class_names" or value is not None}
+        """All fields, by their keys; names only where there are some."""
+        fields = {name: value for name, value in asdict(self).items() if name != "class_names" or value is not None}
+        return {KEYS.get(name, name): value for name, value in fields.items()}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> "Task":
+        """A task from what `as_dict` made of it."""
+        return cls(
+            **{
+                name: fields[KEYS.get(name, name)]
+                for name in cls.__dataclass_fields__
+                if KEYS.get(name, name) in fields
+            }
+        )

@@ -30,6 +30,12 @@ settings.register_profile(
 settings.load_profile("house")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Golden runs first. They compile the model's kernels, a minute of work, and two workers should not both do it: the
+    other one begins with the second half of the list, where tests of stage one need other kernels."""
+    items.sort(key=lambda item: "tests/golden/" not in item.nodeid)
+
+
 @pytest.fixture(scope="session")
 def data_root() -> Path:
     """The folder of real datasets; tests that need it are skipped where it is not there."""

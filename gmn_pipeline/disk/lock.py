@@ -1,6 +1,7 @@
 """One process at a time: a lock beside what is written. The kernel holds it, so it ends with the process."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -37,6 +38,13 @@ def release_lock(lock: FileLock) -> None:
     if lock.is_locked:
         Path(lock.lock_file).unlink(missing_ok=True)
         lock.release()
+
+
+def remove_stale_lock(path: Path) -> None:
+    """Remove the lock of a process that was killed in its last moment; one that is held, or cannot be, stays."""
+    if path.with_name(path.name + ".lock").exists():
+        with suppress(Timeout, OSError):
+            release_lock(take_lock(path))
 
 
 def is_locked(path: Path) -> bool:

@@ -105,12 +105,12 @@ class Graph:
     @property
     def num_items(self) -> int:
         """How many things carry a label: nodes, graphs or pairs."""
-        level = self.task.level if self.task else "node"
-        if level == "link":
+        item = self.task.item if self.task else "node"
+        if item == "link":
             if self.pairs is None:
                 raise GraphError("a link task needs pairs, (items, 2) node ids")
             return len(self.pairs)
-        return self.num_graphs if level == "graph" else self.num_nodes
+        return self.num_graphs if item == "graph" else self.num_nodes
 
     @cached_property
     def degrees(self) -> IntArray:
@@ -152,8 +152,8 @@ class Graph:
     @property
     def item_ids(self) -> Texts | None:
         """What the user calls the items: nodes or graphs. None for numbers, and for pairs, which have two ends."""
-        level = self.task.level if self.task else "node"
-        return {"node": self.node_ids, "graph": self.graph_ids}.get(level)
+        item = self.task.item if self.task else "node"
+        return {"node": self.node_ids, "graph": self.graph_ids}.get(item)
 
     def with_ids(self, nodes: Sequence[object] | None = None, graphs: Sequence[object] | None = None) -> "Graph":
         """A copy whose nodes, or graphs, are called as the user calls them."""
@@ -176,7 +176,7 @@ class Graph:
         if self.splits is not None:
             parts.append(f"{len(self.splits)} splits")
         if self.task is not None:
-            parts.append(f"{self.task.level} {self.task.kind} ({self.task.metric})")
+            parts.append(f"{self.task.item} {self.task.kind} ({self.task.metric})")
         return f"Graph({', '.join(parts)})"
 
     def check(self) -> "Graph":

@@ -70,7 +70,7 @@ def graph_to_pyg(graph: Graph) -> Any:
         value = getattr(graph, name)
         if value is not None:
             setattr(data, name, tensor(value.astype(np.int64) if value.dtype.kind == "i" else value))
-    if graph.splits is not None and graph.task is not None and graph.task.level == "node":
+    if graph.splits is not None and graph.task is not None and graph.task.item == "node":
         for code, name in _MASKS.items():
             mask = tensor((graph.splits == code).T)  # (items, splits), as PyG has it
             setattr(data, name, mask[:, 0] if len(graph.splits) == 1 else mask)
@@ -105,8 +105,8 @@ def _read_masks(items: list[dict[str, Any]]) -> Array | None:
 
 
 def _guess_task(y: Array, n: int, *, many: bool) -> Task:
-    level = "graph" if many and len(y) != n else "node"
+    item = "graph" if many and len(y) != n else "node"
     if y.dtype.kind == "f":
-        return Task.of(level, "regression", 1 if y.ndim == 1 else y.shape[1])  # type: ignore[arg-type]
+        return Task.of(item, "regression", 1 if y.ndim == 1 else y.shape[1])  # type: ignore[arg-type]
     classes = int(y.max(initial=1)) + 1
-    return Task.of(level, "multiclass", max(classes, 2))  # type: ignore[arg-type]
+    return Task.of(item, "multiclass", max(classes, 2))  # type: ignore[arg-type]

@@ -85,7 +85,7 @@ def _settle_labels(graph: "Graph") -> None:
         return
     task = graph.task
     if task is None:
-        raise GraphError("labels are given without a task; pass task=Task.of(level, kind, classes)")
+        raise GraphError("labels are given without a task; pass task=Task.of(item, kind, classes)")
     value = np.asarray(graph.y)
     if task.kind in ("multiclass", "binary"):
         if value.ndim == 2 and value.shape[1] == 1:

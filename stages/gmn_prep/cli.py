@@ -108,7 +108,9 @@ def datasets(*, json: Json = False) -> None:
 def inspect(
     store: StorePath,
     *,
-    node: Annotated[int | None, typer.Option(help="Show the tokens of this node.")] = None,
+    node: Annotated[
+        str | None, typer.Option(metavar="NODE", help="Show the tokens of this node, by its number or your id.")
+    ] = None,
     png: Annotated[Path | None, typer.Option(help="Draw that node's tokens into this file.")] = None,
     json: Json = False,
 ) -> None:

@@ -34,7 +34,7 @@ def inspect_store(path: StorePlace, *, as_json: bool) -> None:
     rows = [
         ("dataset", " ".join(f"{k}={v}" for k, v in manifest.dataset.items())),
         ("graph", f"{graphs}{g.nodes:,} nodes, {g.edges:,} {'directed ' * g.directed}edges"),
-        ("task", f"{task.level} {task.kind}, {task.classes} classes, {task.metric}" if task else "none"),
+        ("task", f"{task.item} {task.kind}, {task.classes} classes, {task.metric}" if task else "none"),
         ("features", _features(g.x, "node") + _features(g.edge_attr, ", edge")),
         ("splits", str(g.splits)),
         ("tokens", f"m={t.m} M={t.M} s={t.s}, {t.walk} walks, seed {t.seed}: {t.sequence_length} per node"),
@@ -86,13 +86,12 @@ def level_statistics(store: TokenStore) -> list[dict[str, Any]]:
     return rows
 
 
-def inspect_node(path: StorePlace, node: int | None, png: Path | None, *, as_json: bool) -> None:
-    """One node's tokens, in text, as JSON, and as a picture."""
+def inspect_node(path: StorePlace, name: str | None, png: Path | None, *, as_json: bool) -> None:
+    """One node's tokens, in text, as JSON, and as a picture. name: the node's number, or what the user calls it."""
     store = TokenStore.open(path)
-    if node is None:
+    if name is None:
         raise ConfigError("--png draws one node's tokens; --node V is missing")
-    if not 0 <= node < store.num_nodes:
-        raise ConfigError(f"node {node} does not exist; the store has nodes 0..{store.num_nodes - 1}")
+    node = _find_node(store, name)
     batch = store.view().gather([node])
     tokens = []
     for position, level in enumerate(store.settings.levels.tolist()):
@@ -125,6 +124,18 @@ def inspect_node(path: StorePlace, node: int | None, png: Path | None, *, as_jso
     console.print(table)
     if png is not None:
         console.print(f"drawn to {png}")
+
+
+def _find_node(store: TokenStore, name: str) -> int:
+    """The user's id comes first: ids may be numbers that are not the node's place."""
+    ids = store.graph.node_ids
+    node = -1 if ids is None else int(ids.rows([name])[0])
+    if node < 0 and name.isascii() and name.isdigit():
+        node = int(name)
+    if not 0 <= node < store.num_nodes:
+        called = "" if ids is None else f", or '{ids[0]}' to '{ids[-1]}' as you call them"
+        raise ConfigError(f"node {name} does not exist; the store has nodes 0..{store.num_nodes - 1}{called}")
+    return node
 
 
 def verify_store(path: StorePlace, *, quiet: bool, as_json: bool) -> None:

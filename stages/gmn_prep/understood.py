@@ -36,8 +36,8 @@ def _task(graph: Graph) -> str:
     words = {"multilabel": "labels", "regression": "targets"}.get(task.kind, "classes")
     known = ~np.isnan(y).all(axis=1) if y.dtype.kind == "f" else y >= 0
     names = "" if task.class_names is None else f" ({_few(task.class_names)})"
-    share = f"{np.count_nonzero(known):,} of {known.size:,} {task.level}s labelled"
-    return f"{task.level} {task.kind}, {task.classes} {words}{names}, {task.metric}; {share}"
+    share = f"{np.count_nonzero(known):,} of {known.size:,} {task.item}s labelled"
+    return f"{task.item} {task.kind}, {task.classes} {words}{names}, {task.metric}; {share}"
 
 
 def _features(value: Array, names: Sequence[str] | None) -> str:

@@ -51,6 +51,10 @@ def run(
     if config.procs > 1 and not is_started() and not dry_run:
         _launch(config.procs)
     quiet = quiet or not place.leads
+    if name is not None:
+        from gmn_train.runs.naming import folder_of_name
+
+        folder_of_name(name)  # a mistake is told before torch is imported
     several = {"seeds": parse_numbers(seeds, "seeds"), "splits": parse_numbers(splits, "splits")}
 
     from gmn_train.runs.display import Display
@@ -164,7 +168,10 @@ def predict(
 ) -> None:
     """Write predictions for every item of the run's store, or of new data. New data needs no labels."""
     from gmn_pipeline.console.output import print_json
+    from gmn_pipeline.console.streams import tell
+    from gmn_train.runs.naming import check_ending
 
+    check_ending(out)
     path = _find_and_tell(run, silent=json)
     from gmn_train.runs.export import export_predictions
 
@@ -172,7 +179,11 @@ def predict(
     if json:
         print_json(written)
     else:
-        print(f"{written['file']}: {written['items']:,} items, {', '.join(written['columns'])}")
+        from gmn_train.runs.prediction_table import few_columns
+
+        for note in written["notes"]:
+            tell(f"note: {note}")
+        print(f"{written['file']}: {written['items']:,} items, {', '.join(few_columns(written['columns']))}")
 
 
 @app.command()

@@ -6,9 +6,12 @@ projects into one table at its head; a benchmark that was not run keeps its line
 
 import argparse
 import math
+import os
+import platform
 import re
 import sys
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 
 from rich.console import Console
@@ -44,9 +47,20 @@ def main(names: list[str], page: Path | None) -> None:
             write_section(page, name, cells, lines)
     if page is not None:
         write_summary(page)
+        write_between(page, "machine", [machine_line()])
     console.print(table)
     for line in notes:
         console.print(f"- {line}")
+
+
+def machine_line() -> str:
+    """The processor that the figures are from."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    facts = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    name = (
+        f"{facts.get('model name', platform.processor())}, family {facts.get('cpu family')}, model {facts.get('model')}"
+    )
+    return f"Machine of the last run: {name}, {len(os.sched_getaffinity(0))} cores, no GPU; torch {version('torch')}."
 
 
 def cells_of(row: Row) -> tuple[str, ...]:

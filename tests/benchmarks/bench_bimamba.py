@@ -59,6 +59,14 @@ def train(layer: Callable[..., Tensor], parameters: list[Tensor], **options: boo
     return run
 
 
+def in_bf16(layer: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def run(x: Tensor) -> Tensor:
+        with torch.autocast("cpu", torch.bfloat16, cache_enabled=False):
+            return layer(x)
+
+    return run
+
+
 def conv_row() -> Row:
     weight, bias = torch.randn(WIDTH, 4, requires_grad=True), torch.zeros(WIDTH, requires_grad=True)
 
@@ -84,7 +92,24 @@ def rows() -> list[Row]:
         last = train(ours, list(ours.parameters()), only_last=True)
         table.append(Row(work, "BiMamba", "two mambapy blocks", *side_by_side(full, peer)))
         table.append(Row(work, "BiMamba, only_last", "BiMamba", *side_by_side(last, full, times=5)))
+        half = train(in_bf16(ours), list(ours.parameters()))
+        table.append(Row(work, "BiMamba, bf16", "BiMamba, float32", *side_by_side(half, full, times=10)))
+    table.append(states_row())
     return table
+
+
+def states_row(batch: int = 12_000, length: int = 3) -> Row:
+    """Fewer states, where sequences are too short to need many."""
+    x = torch.randn(batch, length, WIDTH, generator=torch.Generator().manual_seed(0), requires_grad=True)
+
+    def work(states: int) -> Callable[[], object]:
+        layer = BiMamba(WIDTH, expand=1, states=states)
+        wanted = [x, *layer.parameters()]
+        return lambda: torch.autograd.grad(layer(x, only_last=True).sum(), wanted, allow_unused=True)
+
+    seconds = side_by_side(work(8), work(16), times=5)
+    name = f"BiMamba layer fwd+bwd, batch {batch:,}, length {length}, last row only"
+    return Row(name, "8 states", "16 states", *seconds)
 
 
 def breakdown(expand: int, repeats: int = 5) -> dict[str, float]:

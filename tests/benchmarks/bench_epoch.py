@@ -28,7 +28,7 @@ _found: dict[str, object] = {}
 
 def measure_here(path: Path) -> dict[str, object]:
     """A first epoch plain, for its seconds and the peak; a second under the profiler, for the parts."""
-    training = prepare(settings_for(path, model=MODEL, memory_budget=1.0))
+    training = prepare(settings_for(path, model=MODEL, memory_budget=0.5))
     sampler, model, optimizer = training.sampler, training.model.train(), training.optimizer
     items = torch.from_numpy(sampler.data.items["train"])
 

@@ -19,7 +19,7 @@ from gmn_prep.parts.dask_map import _run
 from gmn_prep.phases import Phases
 from gmn_prep.tokenize import tokenize
 from gmn_prep.tokenize_settings import TokenizeConfig
-from tests.end_to_end.commands import command, run, tree
+from tests.end_to_end.commands import Command, run, start, tree
 
 distributed = pytest.importorskip("distributed")
 
@@ -54,9 +54,9 @@ def make(path: Path, **settings: Any) -> None:
     tokenize(config, Phases())
 
 
-def start(path: Path, cluster: Any, mode: str) -> "subprocess.Popen[bytes]":
+def start_job(path: Path, cluster: Any, mode: str) -> Command:
     arguments = ("tokenize", *FLAGS, "--rwse-mode", mode, "--out", path, "--dask", cluster.scheduler.address, "--quiet")
-    return subprocess.Popen(command("gmn-prep", *arguments))
+    return start("gmn-prep", *arguments, cwd=path.parent)
 
 
 def wait_for(folder: Path, pattern: str, count: int = 1) -> None:
@@ -74,14 +74,14 @@ def test_killed_workers_change_no_byte(
     """One dies while the encoding is computed or soon after, both while tokens are."""
     store = tmp_path / "s.zarr"
     workers = cluster.run(os.getpid)
-    job = start(store, cluster, mode)
-    wait_for(tmp_path, "s.zarr.parts/*/random_walk/rows/*")
-    os.kill(next(iter(workers.values())), signal.SIGKILL)
-    wait_for(store, "tokens/b*", 3)
-    assert not (store / "tokens" / "b00057").exists(), "the map was over before the workers were killed"
-    for process in set(cluster.run(os.getpid, on_error="ignore").values()) | set(list(workers.values())[1:]):
-        os.kill(process, signal.SIGKILL)
-    assert job.wait() == 0
+    with start_job(store, cluster, mode) as job:
+        wait_for(tmp_path, "s.zarr.parts/*/random_walk/rows/*")
+        os.kill(next(iter(workers.values())), signal.SIGKILL)
+        wait_for(store, "tokens/b*", 3)
+        assert not (store / "tokens" / "b00057").exists(), "the map was over before the workers were killed"
+        for process in set(cluster.run(os.getpid, on_error="ignore").values()) | set(list(workers.values())[1:]):
+            os.kill(process, signal.SIGKILL)
+    assert job.returncode == 0
     assert tree(store) == plain[mode]
     assert [path.name for path in tmp_path.iterdir()] == ["s.zarr"]  # nothing is left beside it
 
@@ -89,21 +89,21 @@ def test_killed_workers_change_no_byte(
 def test_two_coordinators_at_once(tmp_path: Path, cluster: Any, plain: dict[str, dict[str, bytes]]) -> None:
     """As on hosts whose file system does not lock: the lock's file is taken away."""
     store = tmp_path / "s.zarr"
-    first = start(store, cluster, "exact")
-    wait_for(tmp_path, "s.zarr.lock")
-    (tmp_path / "s.zarr.lock").unlink()
-    second = start(store, cluster, "exact")
-    assert [first.wait(), second.wait()] == [0, 0]
+    with start_job(store, cluster, "exact") as first:
+        wait_for(tmp_path, "s.zarr.lock")
+        (tmp_path / "s.zarr.lock").unlink()
+        with start_job(store, cluster, "exact") as second:
+            pass
+    assert [first.returncode, second.returncode] == [0, 0]
     assert tree(store) == plain["exact"]
 
 
 def test_a_killed_coordinator_is_continued_by_the_plain_command(
     tmp_path: Path, cluster: Any, plain: dict[str, dict[str, bytes]]
 ) -> None:
-    job = start(tmp_path / "s.zarr", cluster, "estimate")
-    wait_for(tmp_path, "s.zarr/tokens/b*", 3)
-    job.kill()
-    job.wait()
+    with start_job(tmp_path / "s.zarr", cluster, "estimate") as job:
+        wait_for(tmp_path, "s.zarr/tokens/b*", 3)
+        job.send_signal(signal.SIGKILL)
     make(tmp_path / "s.zarr", rwse_mode="estimate")
     assert tree(tmp_path / "s.zarr") == plain["estimate"]
 

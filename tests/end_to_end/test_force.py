@@ -2,12 +2,11 @@
 
 import random
 import signal
-import subprocess
 import time
 from pathlib import Path
 
 from gmn_pipeline import TokenStore
-from tests.end_to_end.commands import command, run, tree
+from tests.end_to_end.commands import run, start, tree
 
 GRID = ("tokenize", "--dataset", "minesweeper-grid", "--nodes", 2500, "--m", 3, "--M", 2, "--s", 1, "--block-size", 40)
 
@@ -22,7 +21,7 @@ def test_killed_while_it_replaces_a_store(tmp_path: Path) -> None:
     (tmp_path / "0.zarr").rename(out)
     arguments = (*GRID, "--seed", 1, "--force", "--quiet", "--out", out)
     for _ in range(6):
-        with subprocess.Popen(command("gmn-prep", *arguments), cwd=tmp_path) as process:
+        with start("gmn-prep", *arguments, cwd=tmp_path) as process:
             while process.poll() is None and not (tmp_path / "s.zarr.next").exists():
                 time.sleep(0.002)
             time.sleep(chance.uniform(0, 0.25))

@@ -19,7 +19,7 @@ def test_link_store(tmp_path: Path) -> None:
     assert facts["store"] == "data/minesweeper-grid-link.zarr"
     assert facts["notices"][0].startswith("links: ")
     store = TokenStore.open(tmp_path / facts["store"])
-    assert (store.graph.task.level, store.graph.task.metric) == ("link", "roc_auc")
+    assert (store.graph.task.item, store.graph.task.metric) == ("link", "roc_auc")
     asked = {frozenset(pair) for pair, label in zip(store.graph.pairs.tolist(), store.graph.y, strict=True) if label}
     batch = store.view().gather(np.arange(store.num_nodes))
     for token in range(batch.node_ptr.size - 1):  # no token shows a link that is asked for

@@ -13,7 +13,7 @@ import pytest
 from gmn_pipeline.console.cli import run_app
 from gmn_prep.cli import app as prep
 from gmn_train.cli import app as train
-from tests.end_to_end.commands import command, tree
+from tests.end_to_end.commands import start, tree
 from tests.object_server import FaultyProxy
 
 SETTINGS = "--dataset minesweeper-grid --nodes 900 --m 2 --M 4 --s 2 --block-size 128 --quiet"
@@ -40,10 +40,10 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def kill_after(s3: FaultyProxy, method: str, count: int, *line: object) -> None:
     """Start a command and kill it when the server has seen so many requests."""
-    job = subprocess.Popen(command("gmn-prep", *(part for text in line for part in str(text).split())))
-    s3.wait_for(method, count)
-    job.send_signal(signal.SIGKILL)
-    assert job.wait() == -signal.SIGKILL
+    with start("gmn-prep", *(part for text in line for part in str(text).split()), cwd=Path.cwd()) as job:
+        s3.wait_for(method, count)
+        job.send_signal(signal.SIGKILL)
+    assert job.returncode == -signal.SIGKILL
 
 
 def test_tokenize_killed_and_started_again_makes_the_bytes_of_a_folder(

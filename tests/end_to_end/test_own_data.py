@@ -92,10 +92,18 @@ def test_what_does_not_match_is_refused(capsys) -> None:
     write_people("b", edges, nodes, ["id", "years", "city"])
     write_people("c", edges, [{**node, "label": "law"} if i < 9 else node for i, node in enumerate(nodes)],
                  ["id", "label", "years", "salary"])  # fmt: skip
-    for name in ("a", "b", "c"):
+    write_people("d", edges, nodes, ["id", "years", "salary", "city"])
+    for name in ("a", "b", "c", "d"):
         call(f"gmn-prep tokenize --dataset {name}/edges.csv --m 1 --M 1 --s 1 --out {name}.zarr --quiet")
     call(f"gmn-train run --store a.zarr --epochs 1 {SMALL} --run-dir r --quiet")
     capsys.readouterr()
+    call("gmn-train predict r --store d.zarr --out p.parquet")
+    assert "the model was not trained on are not read: city=Bonn, city=Lyon" in capsys.readouterr().err
+    call("gmn-train run --store a.zarr --run-dir q --splits 0-3", code=2)  # told before anything is trained
+    assert "--splits asks for split 1; the store has one split, 0" in " ".join(capsys.readouterr().err.split())
+    assert not Path("q").exists()
+    call("gmn-prep inspect a.zarr --node p7 --json")
+    assert json.loads(capsys.readouterr().out)["node"] == sorted(f"p{i}" for i in range(120)).index("p7")
     call("gmn-train predict r --store b.zarr --out p.parquet", code=2)
     assert "there is no column 'salary', which the model was trained on" in " ".join(capsys.readouterr().err.split())
     call("gmn-train evaluate r --store c.zarr", code=2)
@@ -131,6 +139,9 @@ def test_pairs_by_name(capsys) -> None:
     call(f"gmn-train run --store a.zarr --epochs 2 {SMALL} --run-dir r --quiet")
     write_table("pairs.csv", ["src", "dst"], [["p3", "p7"], ["p0", "p119"], ["p7", "p3"]])
     call("gmn-train predict r --pairs pairs.csv --out p.parquet")
+    Path("pairs.tsv").write_text("src\tdst\np3\tp7\np0\tp119\np7\tp3\n")
+    call("gmn-train predict r --pairs pairs.tsv --out q.parquet")
+    assert Path("q.parquet").read_bytes() == Path("p.parquet").read_bytes()
     found = pq.read_table("p.parquet").to_pydict()
     assert list(zip(found["src"], found["dst"], strict=True)) == [("p3", "p7"), ("p0", "p119"), ("p7", "p3")]
     assert found["probability 1"][0] == pytest.approx(found["probability 1"][2])  # the order of a pair means nothing

@@ -1,11 +1,11 @@
 """`gmn-prep plan`, `part` and `finish`, as a job array runs them: the bytes of the plain command, whatever happens."""
 
 import signal
-import subprocess
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
-from tests.end_to_end.commands import command, run, tree
+from tests.end_to_end.commands import run, start, tree
 
 SETTINGS = (
     "--dataset", "minesweeper-grid", "--nodes", 900, "--m", 2, "--M", 4, "--s", 2, "--block-size", 64, "--rwse", 4,
@@ -20,15 +20,17 @@ def test_parts_make_the_bytes_of_the_plain_command(tmp_path: Path) -> None:
     early = run("gmn-prep", "finish", "parts.zarr", cwd=tmp_path)
     assert early.returncode == 2
     assert "tokens/b00000" in early.stderr
-    jobs = [
-        subprocess.Popen(
-            command("gmn-prep", "part", "parts.zarr", number, "--of", 3, "--threads", 1, "--quiet"), cwd=tmp_path
-        )
-        for number in (0, 1, 1, 2)
-    ]
-    time.sleep(0.3)
-    jobs[1].send_signal(signal.SIGKILL)
-    assert [job.wait() for job in jobs][2:] == [0, 0]
+    with ExitStack() as stack:
+        part = ("--of", 3, "--threads", 1, "--quiet")
+        jobs = [
+            stack.enter_context(start("gmn-prep", "part", "parts.zarr", number, *part, cwd=tmp_path))
+            for number in (0, 1, 1, 2)
+        ]
+        while not list((tmp_path / "parts.zarr").glob("tokens/b*")):
+            assert None in [job.poll() for job in jobs]
+            time.sleep(0.002)
+        jobs[1].send_signal(signal.SIGKILL)
+    assert [job.returncode for job in jobs][2:] == [0, 0]
     for number in range(3):  # a scheduler runs a failed part again
         assert run("gmn-prep", "part", "parts.zarr", number, "--of", 3, cwd=tmp_path).returncode == 0
     assert run("gmn-prep", "finish", "parts.zarr", cwd=tmp_path).returncode == 0

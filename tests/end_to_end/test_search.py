@@ -4,7 +4,7 @@ import signal
 import subprocess
 from pathlib import Path
 
-from tests.end_to_end.commands import command, run
+from tests.end_to_end.commands import run, start
 
 SEARCH = (
     *("search", "--store", "grid.zarr", "--recipe", "none", "--name", "s", "--budget", "20m", "--trials", 6),
@@ -16,11 +16,8 @@ SEARCH = (
 def test_two_processes_share_a_study_and_one_is_told_to_end(tmp_path: Path) -> None:
     small = ("--nodes", 64, "--m", 1, "--M", 2, "--s", 1, "--out", "grid.zarr", "--quiet")
     assert run("gmn-prep", "tokenize", "--dataset", "minesweeper-grid", *small, cwd=tmp_path).returncode == 0
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": tmp_path}
-    with (
-        subprocess.Popen(command("gmn-train", *SEARCH), **pipes) as one,  # type: ignore[call-overload]
-        subprocess.Popen(command("gmn-train", *SEARCH), **pipes) as other,  # type: ignore[call-overload]
-    ):
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": tmp_path}
+    with start("gmn-train", *SEARCH, **pipes) as one, start("gmn-train", *SEARCH, **pipes) as other:
         assert one.stderr is not None
         for line in one.stderr:
             if " left  " in line:  # its first trial is over

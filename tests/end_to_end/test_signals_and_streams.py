@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.commands import command, run
+from tests.end_to_end.commands import command, run, start
 
 SMALL = ("--set", "model.width=16", "--set", "model.node_layers=2", "--set", "model.states=4")
 
@@ -23,20 +23,31 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_sigterm_saves_a_checkpoint_and_exits_143(folder: Path) -> None:
     arguments = ("run", "--store", "grid.zarr", "--epochs", 100000, *SMALL, "--run-dir", "t")
-    with subprocess.Popen(command("gmn-train", *arguments), cwd=folder, stderr=subprocess.PIPE, text=True) as process:
-        begun = time.monotonic()
-        assert process.stderr is not None
-        assert process.stderr.readline().startswith("loading grid.zarr")
-        assert time.monotonic() - begun < 3 * (1 + os.getloadavg()[0])  # 3 s on an idle machine
+    with start("gmn-train", *arguments, cwd=folder, stderr=subprocess.PIPE) as process:
         while not (folder / "t" / "metrics.jsonl").exists() or not (folder / "t" / "metrics.jsonl").stat().st_size:
             assert process.poll() is None
             time.sleep(0.05)
         assert not (folder / "t" / "checkpoints" / "last.pt").exists()  # it is saved each 30 s
         process.send_signal(signal.SIGTERM)
-        _, stderr = process.communicate(timeout=60)
+        _, stderr = process.communicate()
     assert process.returncode == 143
     assert stderr.splitlines()[-1].startswith("stopped by SIGTERM; saved after")
     assert (folder / "t" / "checkpoints" / "last.pt").exists()
+
+
+def test_a_run_speaks_before_torch_is_imported(folder: Path) -> None:
+    words = command("gmn-train", "run", "--store", "grid.zarr", "--epochs", 1, *SMALL)
+    environment = {**os.environ, "PYTHONPROFILEIMPORTTIME": "1"}  # a line for every module, when it is imported
+    with subprocess.Popen(words, cwd=folder, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stderr is not None
+        imported = []
+        while not (line := process.stderr.readline()).startswith("loading grid.zarr"):
+            assert line, "the run ended without a word"
+            imported.append(line.split("|")[-1].strip())
+        process.kill()
+        process.stderr.read()
+    assert "gmn_train.cli" in imported
+    assert not {"torch", "sklearn", "numba"} & {name.partition(".")[0] for name in imported}
 
 
 def test_ctrl_c_during_a_first_compilation_ends_with_130(folder: Path, tmp_path: Path) -> None:

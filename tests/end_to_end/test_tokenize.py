@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import resource
 import signal
 import subprocess
 import time
@@ -13,10 +14,10 @@ import numpy as np
 import pytest
 
 from gmn_pipeline import TokenStore
-from tests.end_to_end.commands import command, run, tree
+from tests.end_to_end.commands import command, run, start, tree
 
 GRID = ("tokenize", "--dataset", "minesweeper-grid", "--nodes", 2500, "--m", 4, "--M", 3, "--s", 2)
-FULL = (*GRID, "--lap-pe", 4, "--rwse", 8, "--ordering", "degree,pagerank", "--block-size", 40)
+FULL = (*GRID, "--nodes", 900, "--lap-pe", 4, "--rwse", 8, "--ordering", "degree,pagerank", "--block-size", 16)
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +30,7 @@ def wanted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
 
 def test_threads_and_company_change_no_byte(tmp_path: Path, wanted: dict[str, bytes]) -> None:
-    with subprocess.Popen(command("gmn-prep", *GRID, "--seed", 9, "--quiet"), cwd=tmp_path) as other:
+    with start("gmn-prep", *GRID, "--seed", 9, "--quiet", cwd=tmp_path) as other:
         done = run("gmn-prep", *FULL, "--threads", 3, "--out", "three.zarr", cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         assert other.wait() == 0
@@ -57,7 +58,7 @@ def test_killed_twenty_times_it_ends_with_the_same_bytes(tmp_path: Path, wanted:
     out, chance, kills = tmp_path / "k.zarr", random.Random(1), 0
     for _ in range(200):
         before = count_files(out)
-        with subprocess.Popen(command("gmn-prep", *FULL, "--quiet", "--out", out), cwd=tmp_path) as process:
+        with start("gmn-prep", *FULL, "--quiet", "--out", out, cwd=tmp_path) as process:
             deadline = time.monotonic() + 60
             grown = 0
             while process.poll() is None and grown <= 0 and time.monotonic() < deadline:
@@ -79,14 +80,12 @@ def test_killed_twenty_times_it_ends_with_the_same_bytes(tmp_path: Path, wanted:
 
 def test_ctrl_c_ends_with_130_and_resumes(tmp_path: Path, wanted: dict[str, bytes]) -> None:
     out = tmp_path / "c.zarr"
-    with subprocess.Popen(
-        command("gmn-prep", *FULL, "--out", out), cwd=tmp_path, stderr=subprocess.PIPE, text=True
-    ) as p:
+    with start("gmn-prep", *FULL, "--out", out, cwd=tmp_path, stderr=subprocess.PIPE) as p:
         while not (out / "tokens" / "b00001").exists():
             time.sleep(0.002)
             assert p.poll() is None
         p.send_signal(signal.SIGINT)
-        _, stderr = p.communicate(timeout=60)
+        _, stderr = p.communicate()
     assert p.returncode == 130
     assert "interrupted" in stderr
     assert "Traceback" not in stderr
@@ -121,8 +120,11 @@ def test_asking_again_is_answered_from_the_store(tmp_path: Path) -> None:
 
 
 def test_two_commands_at_once_share_one_store(tmp_path: Path) -> None:
-    writers = [subprocess.Popen(command("gmn-prep", *FULL, "--quiet"), cwd=tmp_path) for _ in range(2)]
-    assert [w.wait() for w in writers] == [0, 0]
+    with (
+        start("gmn-prep", *FULL, "--quiet", cwd=tmp_path) as one,
+        start("gmn-prep", *FULL, "--quiet", cwd=tmp_path) as other,
+    ):
+        assert [one.wait(), other.wait()] == [0, 0]
     assert run("gmn-prep", "verify", "data/minesweeper-grid.zarr", cwd=tmp_path).returncode == 0
 
 
@@ -293,10 +295,10 @@ def test_debug_shows_the_traceback(tmp_path: Path) -> None:
 
 def test_help_answers_at_once(tmp_path: Path) -> None:
     for name in ("gmn-prep", "gmn-train"):
-        run(name, "--help", cwd=tmp_path)
         taken = []
-        for _ in range(5):
-            begun = time.perf_counter()
-            assert run(name, "--help", cwd=tmp_path).returncode == 0
-            taken.append(time.perf_counter() - begun)
-        assert min(taken) < 0.5
+        for _ in range(4):
+            begun = resource.getrusage(resource.RUSAGE_CHILDREN)
+            subprocess.run(command(name, "--help"), cwd=tmp_path, stdout=subprocess.DEVNULL, check=True)
+            ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+            taken.append(ended.ru_utime + ended.ru_stime - begun.ru_utime - begun.ru_stime)
+        assert min(taken) < 0.5  # of a core: what else the machine does is not in it

@@ -16,7 +16,7 @@ from safetensors.numpy import load_file
 
 from gmn_pipeline import Graph, StoreWriter, Task, TokenSettings
 from gmn_pipeline.store.writing.writer import plan_manifest
-from tests.end_to_end.commands import command, run
+from tests.end_to_end.commands import command, run, start
 from tests.stores import write_store
 
 SMALL = ("--set", "model.width=16", "--set", "model.node_layers=2", "--set", "model.states=4")
@@ -77,7 +77,7 @@ def test_killed_ten_times_in_the_middle_it_ends_with_the_same_weights(folder: Pa
     arguments = ("run", *settings, "--run-dir", "killed", "--quiet")
     while kills < 10:
         before = last.stat().st_mtime_ns if last.exists() else 0
-        with subprocess.Popen(command("gmn-train", *arguments), cwd=folder) as process:
+        with start("gmn-train", *arguments, cwd=folder) as process:
             deadline = time.monotonic() + 120
             while process.poll() is None and time.monotonic() < deadline:
                 if last.exists() and last.stat().st_mtime_ns != before:  # this sitting has saved something
@@ -136,7 +136,7 @@ def test_one_process_at_a_time_and_ctrl_c_ends_it_with_130(folder: Path) -> None
         "--set",
         "checkpoint_seconds=0",
     )
-    with subprocess.Popen(command("gmn-train", *arguments), cwd=folder, stderr=subprocess.PIPE, text=True) as process:
+    with start("gmn-train", *arguments, cwd=folder, stderr=subprocess.PIPE) as process:
         while not (folder / "c" / "checkpoints" / "last.pt").exists():
             assert process.poll() is None
             time.sleep(0.02)
@@ -144,7 +144,7 @@ def test_one_process_at_a_time_and_ctrl_c_ends_it_with_130(folder: Path) -> None
         assert second.returncode == 2
         assert "another process is training c;" in second.stderr
         process.send_signal(signal.SIGINT)
-        _, stderr = process.communicate(timeout=60)
+        _, stderr = process.communicate()
     assert process.returncode == 130
     assert "Traceback" not in stderr
     assert not (folder / "c.lock").exists()

@@ -5,9 +5,13 @@ import signal
 from typing import Any
 
 import pytest
+from numba import njit
+from numba.core.event import Listener, install_listener
 
 from gmn_pipeline import __version__
 from gmn_pipeline.console.cli import make_app, run_app
+from gmn_pipeline.console.compile_notice import tell_compilation
+from gmn_pipeline.console.interrupt import forget_interrupts, remember_interrupts
 from gmn_pipeline.errors import ConfigError
 from gmn_prep.cli import app as prep
 from gmn_train.cli import app as train
@@ -109,3 +113,38 @@ def test_an_error_that_ctrl_c_became_is_an_interruption(error: Exception, capsys
         signal.signal(signal.SIGINT, before)
     assert end.value.code == 130
     assert capsys.readouterr().err.startswith("error: interrupted")
+
+
+class CtrlC(Listener):
+    """Presses Ctrl-C in the middle of a compilation."""
+
+    def __init__(self, times: int) -> None:
+        self.left = times
+
+    def on_start(self, _event: Any) -> None:
+        while self.left:
+            self.left -= 1
+            signal.raise_signal(signal.SIGINT)
+
+    def on_end(self, _event: Any) -> None:
+        pass
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_ctrl_c_lets_a_compilation_end_and_the_second_one_does_not(times: int) -> None:
+    """In its middle the compiler's memory is in no state to be freed."""
+    kernel, ctrl_c = njit(lambda a: a + 1), CtrlC(times)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    remember_interrupts()
+    try:
+        with (
+            pytest.raises(KeyboardInterrupt),
+            tell_compilation(lambda _: None),
+            install_listener("numba:compile", ctrl_c),
+        ):
+            kernel(1)
+    finally:
+        forget_interrupts()
+        signal.signal(signal.SIGINT, before)
+    assert ctrl_c.left == 0
+    assert len(kernel.signatures) == (times == 1)

@@ -11,7 +11,7 @@ from gmn_pipeline.errors import ConfigError
 from gmn_pipeline.tables import load_code
 from gmn_prep.orderings import ORDERINGS, compute_ordering
 from gmn_prep.orderings.eigenvector import eigenvector_centrality
-from gmn_prep.orderings.k_core import k_core_levels
+from gmn_prep.orderings.k_core import k_core_keys
 from gmn_prep.orderings.pagerank import pagerank
 from tests.reference import orderings as twins
 from tests.reference.encodings import graph_ranges
@@ -20,8 +20,8 @@ from tests.strategies import graphs
 
 @given(graphs())
 def test_scores_agree_with_the_twins(graph: Graph) -> None:
-    assert np.array_equal(load_code(ORDERINGS["degree"].levels)(graph, 1), twins.degree_scores(graph))
-    assert np.array_equal(k_core_levels(graph), twins.k_core_scores(graph))
+    assert np.array_equal(load_code(ORDERINGS["degree"].keys)(graph, 1), twins.degree_scores(graph))
+    assert np.array_equal(k_core_keys(graph), twins.k_core_scores(graph))
     np.testing.assert_allclose(pagerank(graph), twins.pagerank_scores(graph), atol=1e-9)
     np.testing.assert_allclose(eigenvector_centrality(graph), twins.eigenvector_scores(graph), atol=1e-5)
 
@@ -31,7 +31,7 @@ def test_scores_of_larger_graphs_agree(seed: int) -> None:
     network = nx.barabasi_albert_graph(400, 2, seed=seed)
     network.add_edges_from(nx.gnp_random_graph(150, 0.1, seed=seed).edges)
     graph = Graph.from_edges(np.array(network.edges), 400)
-    assert np.array_equal(k_core_levels(graph), twins.k_core_scores(graph))
+    assert np.array_equal(k_core_keys(graph), twins.k_core_scores(graph))
     np.testing.assert_allclose(pagerank(graph), twins.pagerank_scores(graph), atol=1e-10)
     np.testing.assert_allclose(eigenvector_centrality(graph), twins.eigenvector_scores(graph), rtol=1e-5, atol=1e-9)
 
@@ -39,14 +39,14 @@ def test_scores_of_larger_graphs_agree(seed: int) -> None:
 @given(graphs(), st.sampled_from(sorted(ORDERINGS)), st.integers(0, 5))
 def test_permutation_and_ranks_belong_together(graph: Graph, name: str, seed: int) -> None:
     found = compute_ordering(graph, name, seed=seed)
-    levels = load_code(ORDERINGS[name].levels)(graph, 1)
+    keys = load_code(ORDERINGS[name].keys)(graph, 1)
     assert found.permutation.dtype == graph.indices.dtype
     assert found.ranks.dtype == np.int32
     for lo, hi in graph_ranges(graph):
         part = found.permutation[lo:hi]
         assert np.array_equal(np.sort(part), np.arange(lo, hi))
-        assert np.all(np.diff(levels[part].astype(np.int64)) >= 0)
-        assert np.array_equal(found.ranks[lo:hi], np.unique(levels[lo:hi], return_inverse=True)[1])
+        assert np.all(np.diff(keys[part].astype(np.int64)) >= 0)
+        assert np.array_equal(found.ranks[lo:hi], np.unique(keys[lo:hi], return_inverse=True)[1])
 
 
 @pytest.mark.parametrize("name", sorted(ORDERINGS))
@@ -102,7 +102,7 @@ def test_grid_ranks_follow_its_symmetry() -> None:
 def test_two_directed_edges_are_not_read_sideways() -> None:
     """An edge array of shape (2, 2) is rows of (source, target): two slots once came out transposed."""
     graph = Graph.from_edges(np.array([[0, 1], [0, 2]]), 4, directed=True)
-    assert np.array_equal(k_core_levels(graph), [1, 1, 1, 0])
+    assert np.array_equal(k_core_keys(graph), [1, 1, 1, 0])
     np.testing.assert_allclose(eigenvector_centrality(graph), twins.eigenvector_scores(graph), atol=1e-6)
 
 

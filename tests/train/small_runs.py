@@ -58,19 +58,19 @@ class DieAt(Watcher):
         self.left -= 1
 
 
-def many_graphs(level: str = "graph", count: int = 24) -> Graph:
+def many_graphs(item: str = "graph", count: int = 24) -> Graph:
     """Rings and paths to tell apart, or their nodes by degree."""
     edges, sizes = [], []
     for g in range(count):
         n, first = 5 + g % 4, sum(sizes)
         edges += [[first + i, first + i + 1] for i in range(n - 1)] + ([[first + n - 1, first]] if g % 2 else [])
         sizes.append(n)
-    items = count if level == "graph" else sum(sizes)
-    y = np.arange(count) % 2 if level == "graph" else np.concatenate([np.arange(n) == 0 for n in sizes]).astype(int)
+    items = count if item == "graph" else sum(sizes)
+    y = np.arange(count) % 2 if item == "graph" else np.concatenate([np.arange(n) == 0 for n in sizes]).astype(int)
     splits = np.tile([1, 1, 2, 3], items)[:items]
-    if level == "node":
+    if item == "node":
         splits = np.repeat(np.tile([1, 1, 2, 3], count)[:count], sizes)
     return Graph.from_edges(
         np.array(edges), sum(sizes), x=np.ones((sum(sizes), 1)), y=y, splits=splits,
-        graph_ptr=np.concatenate([[0], np.cumsum(sizes)]), task=Task.of(level, "multiclass", 2),
+        graph_ptr=np.concatenate([[0], np.cumsum(sizes)]), task=Task.of(item, "multiclass", 2),
     )  # fmt: skip

@@ -45,7 +45,7 @@ class ByteCheck:
                 self._seen.add(part)
                 self._waiting.append(part)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, args=(check_part,), daemon=True)
+                self._thread = threading.Thread(target=self._run, args=(check_part,))
                 self._thread.start()
 
     def finish(self) -> None:
@@ -57,10 +57,14 @@ class ByteCheck:
             raise self._fault
 
     def _run(self, check_part: Callable[[Part], None]) -> None:
-        """Work until nothing waits, then end: an idle thread would keep the store open."""
+        """Work until nothing waits, then end: an idle thread would keep the store open.
+
+        When the program ends, the rest is left. The program waits for the part at hand: Python's own end fails if a
+        thread still imports or loads kernels.
+        """
         while True:
             with self._guard:
-                if not self._waiting or self._fault is not None:
+                if not self._waiting or self._fault is not None or not threading.main_thread().is_alive():
                     self._thread = None
                     return
                 part = self._waiting.popleft()

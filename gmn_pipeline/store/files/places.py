@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gmn_pipeline.errors import StoreError
+from gmn_pipeline.errors import StoreError, nearest
 from gmn_pipeline.place import StorePlace, StoreUrl
 from gmn_pipeline.store.files.storage import LocalFolder, Storage
 from gmn_pipeline.store.files.target import FolderTarget, Target
@@ -28,7 +28,11 @@ def storage_at(place: StorePlace, *, fresh: bool = False) -> Storage:
             raise StoreError(f"there is no store at {place}; {MAKE_ONE}")
         return ObjectStorage(objects, root, fresh=fresh)
     if not place.exists():
-        raise StoreError(f"there is no store at {place}; {MAKE_ONE}")
+        beside = [other.name for other in place.parent.iterdir()] if place.parent.is_dir() else []
+        near = nearest(place.name, [name for name in beside if name.endswith(".zarr")])
+        raise StoreError(f"there is no store at {place}{near}; {MAKE_ONE}")
+    if place.is_file():
+        raise StoreError(f"{place} is a file, not a token store; {MAKE_ONE} --dataset {place}")
     storage = LocalFolder(place)
     if not storage.exists("zarr.json"):
         raise StoreError(f"{place} is not a token store (it has no zarr.json); {MAKE_ONE}")

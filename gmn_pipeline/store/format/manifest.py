@@ -124,7 +124,11 @@ class Manifest:
 
     def as_attributes(self) -> dict[str, Any]:
         """The attributes of the root group."""
-        body = _without_unset(json.loads(json.dumps({**asdict(self), "fingerprint": self.fingerprint})))
+        body = _without_unset(
+            json.loads(
+                json.dumps({**asdict(self), "task": self.task and self.task.as_dict(), "fingerprint": self.fingerprint})
+            )
+        )
         return {ATTRIBUTE: body, CHECKSUM_ATTRIBUTE: digest_of(body)}
 
     @classmethod

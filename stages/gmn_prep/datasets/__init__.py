@@ -16,7 +16,7 @@ from gmn_prep.datasets.public.lrgb import LRGB
 from gmn_prep.datasets.public.malnet import MALNET_TINY
 from gmn_prep.datasets.public.ogb_node import OGB_NODE
 from gmn_prep.datasets.public.planetoid import PLANETOID
-from gmn_prep.datasets.user.table_file import TABLE_SUFFIXES, name_files
+from gmn_prep.datasets.user.table_path import TABLE_SUFFIXES, ending, find_in_folder, name_files
 from gmn_prep.datasets.user.user_task import parse_task
 from gmn_prep.datasets.wanted_task import link_metric, wants_links
 from gmn_prep.tokenize_settings import TABLE_OPTIONS
@@ -126,7 +126,7 @@ def load_dataset(name_or_path: str, options: DatasetOptions) -> LoadedDataset:
 def check_table(name_or_path: str, options: DatasetOptions) -> None:
     """Raise DatasetError unless it is a table of edges of the user's own."""
     path = _find(name_or_path, options)
-    if not isinstance(path, Path) or path.suffix not in TABLE_SUFFIXES:
+    if not isinstance(path, Path) or ending(path) not in TABLE_SUFFIXES:
         raise DatasetError(
             f"--memory goes with a table of edges of your own ({', '.join(TABLE_SUFFIXES)}), not {name_or_path}"
         )
@@ -168,7 +168,7 @@ def store_name(name_or_path: str, options: DatasetOptions | None = None) -> str:
         stem = store_stem(name)
     else:
         links = parse_task(options.task)[0] == "link"
-        stem = name_files(Path(name_or_path))
+        stem = name_files(Path(name_or_path).expanduser())
     return f"{stem}-link" if links else stem
 
 
@@ -183,7 +183,7 @@ def _find(name_or_path: str, options: DatasetOptions) -> Dataset | Path:
         if len(path.name.encode()) > LONGEST_NAME:
             raise DatasetError(f"the name of the dataset has {len(path.name):,} characters; no file name is that long")
         if path.suffix or len(path.parts) > 1 or path.exists():
-            return path
+            return find_in_folder(path) if path.is_dir() else path
         raise DatasetError(
             f"no dataset is called '{name_or_path}'; known: {', '.join(DATASETS)}, or a path to your own file"
             f"{nearest(_table_name(name_or_path), tuple(DATASETS))}"

@@ -39,7 +39,7 @@ class DatasetOptions:
     directed: bool = False
     """Keep the direction of edges; otherwise every edge goes both ways."""
     task: str | None = None
-    """`link` for held-out edges; the user's files: level, kind, or both, as `graph-regression`."""
+    """`link` for held-out edges; the user's files: item, kind, or both, as `graph-regression`."""
     metric: str | None = None
     """The user's files and held-out edges: the metric. Default: the kind's."""
     classes: int | None = None
@@ -91,7 +91,7 @@ class Dataset:
 
     @property
     def task(self) -> str:
-        """The task in words, its level first."""
+        """The task in words, its item first."""
         count = self.predicts.classes
         words = {
             "binary": "binary",
@@ -99,7 +99,7 @@ class Dataset:
             "multilabel": f"{count} labels",
             "regression": f"{count} targets",
         }
-        return f"{self.predicts.level}, {words[self.predicts.kind]}"
+        return f"{self.predicts.item}, {words[self.predicts.kind]}"
 
     @property
     def metric(self) -> str:

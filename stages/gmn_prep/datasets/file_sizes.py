@@ -21,6 +21,13 @@ def check_unpacked(path: Path, unpacked: int, *, ratio: int = RATIO, remedy: str
         raise DatasetError(f"{path.name} unpacks to {unpacked:,} bytes from {size:,}; {remedy}")
 
 
+def check_holes(path: Path) -> None:
+    """Raise DatasetError for a sparse file: a terabyte of zeros that takes no room on the disk takes hours to read."""
+    facts = path.stat()
+    if facts.st_size > HARMLESS and facts.st_size > RATIO * 512 * facts.st_blocks:
+        raise DatasetError(f"{path.name} has {facts.st_size:,} bytes, nearly all of them holes; write it again")
+
+
 def check_npz(path: Path) -> None:
     """Raise DatasetError unless every array's header claims what its member of the .npz has.
 

@@ -13,13 +13,13 @@ TRAINING_TARGETS = 0.3
 
 def wants_links(dataset: Dataset, options: DatasetOptions) -> bool:
     """Whether links are to be predicted instead of the dataset's labels. Raises DatasetError for what it has not."""
-    level, kind = parse_task(options.task)
+    item, kind = parse_task(options.task)
     own = dataset.predicts
-    if level in (None, own.level) and kind in (None, own.kind):
+    if item in (None, own.item) and kind in (None, own.kind):
         return False
-    if (level, own.level) == ("link", "node") and kind in (None, "binary"):
+    if (item, own.item) == ("link", "node") and kind in (None, "binary"):
         return True
-    allowed = f"{own.level}-{own.kind}" + (", link" if own.level == "node" else "")
+    allowed = f"{own.item}-{own.kind}" + (", link" if own.item == "node" else "")
     raise DatasetError(f"--task {options.task} does not fit {dataset.name}; allowed: {allowed}")
 
 

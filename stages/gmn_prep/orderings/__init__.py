@@ -16,7 +16,7 @@ class OrderingEntry:
     """One line of the table."""
 
     name: str
-    levels: str | Callable[..., Any]
+    keys: str | Callable[..., Any]
     """A function of the graph and the number of threads, or its place as `package.module:name`.
 
     It gives (n,) non-negative integers below 2**32 that rise with importance; equal ones are ties.
@@ -26,11 +26,11 @@ class OrderingEntry:
 ORDERINGS: Table[OrderingEntry] = Table(
     "ordering",
     [
-        OrderingEntry("degree", "gmn_prep.orderings.degree:degree_levels"),
-        OrderingEntry("pagerank", "gmn_prep.orderings.pagerank:pagerank_levels"),
-        OrderingEntry("k-core", "gmn_prep.orderings.k_core:k_core_levels"),
-        OrderingEntry("eigenvector", "gmn_prep.orderings.eigenvector:eigenvector_levels"),
-        OrderingEntry("random", "gmn_prep.orderings.random:random_levels"),
+        OrderingEntry("degree", "gmn_prep.orderings.degree:degree_keys"),
+        OrderingEntry("pagerank", "gmn_prep.orderings.pagerank:pagerank_keys"),
+        OrderingEntry("k-core", "gmn_prep.orderings.k_core:k_core_keys"),
+        OrderingEntry("eigenvector", "gmn_prep.orderings.eigenvector:eigenvector_keys"),
+        OrderingEntry("random", "gmn_prep.orderings.random:random_keys"),
     ],
 )
 
@@ -40,6 +40,6 @@ def compute_ordering(graph: "Graph", name: str, *, seed: int = 0, threads: int =
 
     The same for any number of threads. Raises ConfigError.
     """
-    from gmn_prep.orderings.tie_breaking import order_by_levels
+    from gmn_prep.orderings.tie_breaking import order_by_keys
 
-    return order_by_levels(graph, load_code(ORDERINGS.find(name).levels)(graph, threads), seed)
+    return order_by_keys(graph, load_code(ORDERINGS.find(name).keys)(graph, threads), seed)

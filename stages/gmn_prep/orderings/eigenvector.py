@@ -12,14 +12,14 @@ from scipy.sparse.csgraph import connected_components
 from gmn_pipeline.graph import Graph
 from gmn_pipeline.types import Array, FloatArray
 from gmn_prep.encodings.random_walk.row_chunks import row_chunks, workers
-from gmn_prep.orderings.tie_breaking import float_levels
+from gmn_prep.orderings.tie_breaking import float_keys
 
 TOLERANCE, CYCLE, MOST_CYCLES = 1e-8, 50, 20
 
 
-def eigenvector_levels(graph: Graph, threads: int = 1) -> Array:
+def eigenvector_keys(graph: Graph, threads: int = 1) -> Array:
     """(n,) rounded eigenvector centrality."""
-    return float_levels(eigenvector_centrality(graph, threads))
+    return float_keys(eigenvector_centrality(graph, threads))
 
 
 def eigenvector_centrality(graph: Graph, threads: int = 1) -> FloatArray:

@@ -10,7 +10,7 @@ from gmn_pipeline.graph import Graph
 from gmn_pipeline.types import Array
 
 
-def k_core_levels(graph: Graph, _threads: int = 1) -> Array:
+def k_core_keys(graph: Graph, _threads: int = 1) -> Array:
     """(n,) core numbers of the simple undirected graph beneath: no directions, self-loops or repeats."""
     loops = bool(np.any(graph.slot_sources == graph.indices))
     if graph.directed or loops or not graph.is_simple:

@@ -6,14 +6,14 @@ from numba import njit
 from gmn_pipeline.graph import Graph
 from gmn_pipeline.types import Array, FloatArray
 from gmn_prep.encodings.random_walk.row_chunks import row_chunks, workers
-from gmn_prep.orderings.tie_breaking import float_levels
+from gmn_prep.orderings.tie_breaking import float_keys
 
 DAMPING, TOLERANCE, MOST_STEPS = 0.85, 1e-10, 500
 
 
-def pagerank_levels(graph: Graph, threads: int = 1) -> Array:
+def pagerank_keys(graph: Graph, threads: int = 1) -> Array:
     """(n,) rounded PageRank, damping 0.85, each graph by itself."""
-    return float_levels(pagerank(graph, threads))
+    return float_keys(pagerank(graph, threads))
 
 
 def pagerank(graph: Graph, threads: int = 1) -> FloatArray:

@@ -6,6 +6,6 @@ from gmn_pipeline.graph import Graph
 from gmn_pipeline.types import Array
 
 
-def random_levels(graph: Graph, _threads: int = 1) -> Array:
+def random_keys(graph: Graph, _threads: int = 1) -> Array:
     """(n,) zeros."""
     return np.zeros(graph.num_nodes, dtype=np.int64)

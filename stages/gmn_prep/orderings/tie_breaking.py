@@ -22,12 +22,12 @@ class Ordering:
     """(n,) int32 dense rank 0, 1, 2, ... of each node's importance within its graph; equal importance, equal rank."""
 
 
-def order_by_levels(graph: Graph, levels: Array, seed: int) -> Ordering:
-    """The ordering by `levels`, (n,) non-negative integers below 2**32; equal levels are tied.
+def order_by_keys(graph: Graph, keys: Array, seed: int) -> Ordering:
+    """The ordering by `keys`, (n,) non-negative integers below 2**32; equal keys are tied.
 
     A tie is broken by the draw (seed, ORDER_TIES, node), never by the node id itself: ids leak position.
     """
-    key = levels if graph.graph_ptr is None else _keys_by_graph(graph.graph_ptr, levels)
+    key = keys if graph.graph_ptr is None else _keys_by_graph(graph.graph_ptr, keys)
     draws = root_key(seed, Purpose.ORDER_TIES)
     permutation = np.empty(graph.num_nodes, graph.indices.dtype)
     at = 0
@@ -43,10 +43,10 @@ def order_by_levels(graph: Graph, levels: Array, seed: int) -> Ordering:
     return Ordering(permutation, ranks)
 
 
-def _keys_by_graph(graph_ptr: IntArray, levels: Array) -> Array:
-    """(n,) uint64: a node's graph above 32 bits of its level."""
+def _keys_by_graph(graph_ptr: IntArray, keys: Array) -> Array:
+    """(n,) uint64: a node's graph above 32 bits of its key."""
     graph_of = np.repeat(np.arange(graph_ptr.size - 1, dtype=np.uint64), np.diff(graph_ptr))
-    return levels.astype(np.uint64) | graph_of << np.uint64(32)
+    return keys.astype(np.uint64) | graph_of << np.uint64(32)
 
 
 def _bands(key: Array) -> list[tuple[int, int]]:
@@ -59,7 +59,7 @@ def _bands(key: Array) -> list[tuple[int, int]]:
     return list(zip(low, [*(value - 1 for value in low[1:]), int(key.max())], strict=True))
 
 
-def float_levels(scores: Array) -> Array:
+def float_keys(scores: Array) -> Array:
     """Integers that rise with `scores`, (n,) non-negative float64, and are equal where those differ by rounding noise.
 
     A score is rounded to 20 binary digits, a relative step of 1e-6. Nodes with the same place in the structure get

@@ -53,13 +53,13 @@ class LabelledData:
         stored = store.graph.task
         if trained_on is not None and need_labels and graph.y is None and stored is not None:
             raise TrainError(
-                f"{config.store} has a {stored.level} {stored.kind} task; the model was trained for "
-                f"{trained_on.task.level} {trained_on.task.kind}"
+                f"{config.store} has a {stored.item} {stored.kind} task; the model was trained for "
+                f"{trained_on.task.item} {trained_on.task.kind}"
             )
         if task is None or (need_labels and graph.y is None):
             raise TrainError(f"{config.store} has no labels; tokenize a dataset with labels and a task to train on")
-        if METRICS[task.metric].ranks_links and task.level != "link":
-            raise TrainError(f"{config.store} has a {task.level} task, but its metric {task.metric} is for links only")
+        if METRICS[task.metric].ranks_links and task.item != "link":
+            raise TrainError(f"{config.store} has a {task.item} task, but its metric {task.metric} is for links only")
         count = 0 if graph.splits is None else len(graph.splits)
         if need_labels and config.split >= max(count, 1):
             raise ConfigError(f"split {config.split} does not exist; the store has splits 0..{count - 1}")

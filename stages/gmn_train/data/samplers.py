@@ -15,10 +15,14 @@ from gmn_train.data.inputs.rows import concatenate_ranges
 from gmn_train.data.labelled import LabelledData
 from gmn_train.data.read_ahead import Clock
 from gmn_train.data.steps import ALONE, WHOLE_GRAPH, Step, World, in_steps, plan_epoch
+from gmn_train.machine.compute import choose_device
 from gmn_train.settings.run_settings import TrainConfig
 
 FLOATS_PER_CHANNEL = 4
-"""Numbers that a token block keeps per token, channel and layer: a layer on tiles saves its input only."""
+"""Numbers that a token block keeps per token, channel and layer where layers are not computed on tiles."""
+FLOATS_ON_TILES = 3
+"""Numbers per token and feature beside one for each layer, which saves its input only: encodings, the last output, and
+a gradient."""
 NO_PAIRS = np.zeros((0, 2), np.int64)
 
 
@@ -85,8 +89,12 @@ class ReadsStore:
 def nodes_per_chunk(data: LabelledData, config: TrainConfig) -> int | None:
     """Nodes whose token activations fit the memory budget; None where all do."""
     model = config.model
-    channels = max(model.token_layers, 1) * model.scanned_width * (1 + model.expand)
-    per_node = data.source.view.settings.sequence_length * channels * 4 * FLOATS_PER_CHANNEL
+    floats: float
+    if choose_device(config.device).type == "cpu" and model.scan_backend in ("auto", "numba"):
+        floats = (model.token_layers + FLOATS_ON_TILES) * model.scanned_width
+    else:
+        floats = max(model.token_layers, 1) * model.scanned_width * (1 + model.expand) * FLOATS_PER_CHANNEL
+    per_node = data.source.view.settings.sequence_length * floats * 4
     fits = int(config.memory_budget * 1e9 / per_node)
     return None if fits >= data.graph.num_nodes else max(fits, 256)
 
@@ -163,7 +171,7 @@ class GraphBatches(ReadsStore):
 
     def _graphs_of(self, part: str) -> IntArray:
         items = self.data.items[part]
-        return items if self.data.task.level == "graph" else np.unique(self.data.graph_of_items(items))
+        return items if self.data.task.item == "graph" else np.unique(self.data.graph_of_items(items))
 
     def training_steps(self, epoch: int) -> list[Step]:
         blocks = np.searchsorted(self.source.graph_ptr, self.data.store.block_ptr)  # by graph instead of by node
@@ -187,7 +195,7 @@ class GraphBatches(ReadsStore):
             items = self._pairs_of(step.units)
             return self.labelled(self._inputs(step.units, epoch, self.graph.pairs[items]), items)
         inputs = self._inputs(step.units, epoch, None)
-        return self.labelled(inputs, inputs.node_ids.numpy() if self.data.task.level == "node" else step.units)
+        return self.labelled(inputs, inputs.node_ids.numpy() if self.data.task.item == "node" else step.units)
 
     def load_nodes(self, step: Step, epoch: int | None) -> ModelInputs:
         assert step.units is not None

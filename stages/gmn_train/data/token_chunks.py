@@ -115,6 +115,16 @@ def chunk_sizes(chunks: Sequence[TokenChunk]) -> Sequence[int]:
     return chunks.sizes if isinstance(chunks, LazyChunks) else [len(chunk) for chunk in chunks]
 
 
+def cut_chunks(
+    rows: int, step: int, load: Callable[[slice], TokenChunk], *, keep: bool, clock: Clock | None = None
+) -> Sequence[TokenChunk]:
+    """The tokens of `rows` nodes, `step` nodes at a time: loaded now and kept, or each time they are asked for."""
+    parts = [slice(first, min(first + step, rows)) for first in range(0, rows, step)]
+    if keep:
+        return tuple(map(load, parts))
+    return LazyChunks([part.stop - part.start for part in parts], lambda number: load(parts[number]), clock)
+
+
 class LazyChunks(Sequence[TokenChunk]):
     """Chunks that `load(number)` makes each time they are asked for, the same each time.
 

@@ -121,21 +121,32 @@ class TrainedOn:
     def adopt(self, graph: Graph) -> Graph:
         """A graph whose task is the model's: its labels in the model's coding, or none where it has no such labels."""
         theirs, y, splits = graph.task, graph.y, graph.splits
-        if theirs is None or (theirs.level, theirs.kind) != (self.task.level, self.task.kind) or y is None:
+        if theirs is None or (theirs.item, theirs.kind) != (self.task.item, self.task.kind) or y is None:
             y = splits = None
         elif theirs.class_names != self.task.class_names:
             y = _recode(y, theirs, self.task)
-        if self.task.level == "link" and graph.pairs is None:
+        if self.task.item == "link" and graph.pairs is None:
             raise TrainError("the model predicts links, and pairs are missing in the data; give them with --pairs FILE")
-        if self.task.level == "graph" and graph.graph_ptr is None:
+        if self.task.item == "graph" and graph.graph_ptr is None:
             graph = graph.replace(graph_ptr=np.array([0, graph.num_nodes]))
-        pairs = graph.pairs if self.task.level == "link" else None
+        pairs = graph.pairs if self.task.item == "link" else None
         return graph.replace(task=self.task, y=y, splits=splits, pairs=pairs)
+
+    def say_unknown(self, graph: Graph) -> tuple[str, ...]:
+        """Notes on columns of a graph that the model was not trained on, and does not read."""
+        notes = []
+        for what, ours, names in (("", self.x, graph.x_names), ("edge ", self.edge_attr, graph.edge_names)):
+            if ours is not None and ours.names is not None and names is not None:
+                _, unknown = match_columns(ours.names, names)
+                if unknown:
+                    shown = ", ".join(unknown[:5]) + (", ..." if len(unknown) > 5 else "")
+                    notes.append(f"{what}columns that the model was not trained on are not read: {shown}")
+        return tuple(notes)
 
     def save(self, folder: Path) -> None:
         from pydantic import TypeAdapter
 
-        write_bytes(folder / FILE, TypeAdapter(TrainedOn).dump_json(self, indent=1))
+        write_bytes(folder / FILE, TypeAdapter(TrainedOn).dump_json(self, indent=1, by_alias=True))
 
     @classmethod
     def load(cls, folder: Path) -> "TrainedOn":
@@ -151,9 +162,9 @@ class TrainedOn:
 
 
 def _training_nodes(graph: Graph, task: Task, train: IntArray) -> IntArray:
-    if task.level == "node":
+    if task.item == "node":
         return train
-    if task.level == "graph" and graph.graph_ptr is not None:
+    if task.item == "graph" and graph.graph_ptr is not None:
         graph_of = np.repeat(np.arange(graph.num_graphs), np.diff(graph.graph_ptr))
         return np.flatnonzero(np.isin(graph_of, train))
     return np.arange(graph.num_nodes)

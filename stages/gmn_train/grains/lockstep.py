@@ -155,8 +155,8 @@ class Lockstep:
         everything = TreeSum()
         for rank, share in enumerate(self.shares):
             if rank in coming:
-                for (level, index), value in zip(cover(*share), coming[rank], strict=True):
-                    everything.add(Node(level, index, value, True))
+                for (height, index), value in zip(cover(*share), coming[rank], strict=True):
+                    everything.add(Node(height, index, value, True))
             elif rank == self.wire.rank:
                 for node in own.nodes:
                     everything.add(node)

@@ -53,10 +53,10 @@ class GraphModel(nn.Module):
         edges = facts.edge_columns > 0
         self.project_edges = FeatureProjection(width, facts.edge_columns, facts.edge_categories) if edges else None
         self.head: NodeHead | GraphHead | LinkHead
-        if facts.level == "graph":
+        if facts.item == "graph":
             self.head = GraphHead(config, facts.outputs)
         else:
-            self.head = (LinkHead if facts.level == "link" else NodeHead)(config, facts.outputs)
+            self.head = (LinkHead if facts.item == "link" else NodeHead)(config, facts.outputs)
 
     def embed(self, inputs: ModelInputs) -> tuple[Tensor, EdgeStates | None]:
         """Node states (U, d), and edge states where there are edge features."""

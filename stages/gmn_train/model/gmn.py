@@ -14,9 +14,9 @@ from gmn_train.data.inputs import InputFacts, ModelInputs
 from gmn_train.model.encoders import make_encoder
 from gmn_train.model.frame import GraphModel, ModelOutputs
 from gmn_train.model.layers.bimamba import BiMamba
+from gmn_train.model.layers.finish import finish
 from gmn_train.model.layers.full_precision import full
 from gmn_train.model.layers.node_layer import NodeLayer, make_norm
-from gmn_train.model.layers.quick_dropout import quick_dropout
 from gmn_train.model.layers.token_block import TokenBlock
 from gmn_train.model.message_passing.branches import make_branch
 from gmn_train.model.message_passing.reach import pass_messages
@@ -121,8 +121,8 @@ class GMN(GraphModel):
         for number, layer in enumerate(self.layers, 1):
             h = layer(h, inputs.order, inputs.near, scanned_edges)
             if str(number) in self.blocks:
-                update = self.block_norms[str(number)](read_tokens(self.blocks[str(number)], h))  # type: ignore[arg-type]
-                update = quick_dropout(update, self.config.dropout, self.training)
+                read = read_tokens(self.blocks[str(number)], h)  # type: ignore[arg-type]
+                update = finish(self.block_norms[str(number)], read, None, self.config.dropout, self.training)
                 h = replace_first(h, h[: len(update)] + update)
             states.append(h)
         if self.jump is not None:

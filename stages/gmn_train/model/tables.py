@@ -163,6 +163,9 @@ def _baseline(name: str, line: str, reads: "Callable[[ModelConfig], Reads]", **o
     return Model(name, line, "gmn_train.model.baselines.baseline:Baseline", reads, **options)
 
 
+CONTROL = "mpnn"
+"""The model to beat: GMN's message passing alone."""
+
 MODELS = Table(
     "model",
     (

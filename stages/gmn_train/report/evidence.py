@@ -103,7 +103,7 @@ def store_facts(best: TrainedModel) -> dict[str, str]:
         "store": best.config.store.name,
         "dataset": ", ".join(named) or "unnamed",
         "fingerprint": data.store.fingerprint,
-        "task": f"{task.level}, {task.kind}" + (f", {task.classes} {count}" if count else ""),
+        "task": f"{task.item}, {task.kind}" + (f", {task.classes} {count}" if count else ""),
         "graph": (f"{g.graphs:,} graphs, " if g.many else "") + f"{g.nodes:,} nodes, {g.edges:,} edges",
         "items": ", ".join(f"{len(items):,} {part}" for part, items in data.items.items()),
         "tokens": f"m={used.m} M={used.M} s={used.s}, {t.walk} walks",

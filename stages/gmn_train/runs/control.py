@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from gmn_pipeline.errors import ConfigError, TrainError
-from gmn_train.model.tables import MODELS
+from gmn_train.model.tables import CONTROL, MODELS
 from gmn_train.runs.folder import RunFolder, default_run_dir
 from gmn_train.settings.run_settings import TrainConfig
 
-CONTROL = "mpnn"
 EQUAL_EPOCHS, EQUAL_SECONDS = "equal epochs", "equal seconds"
 FILE = "controls.json"
 

@@ -35,7 +35,7 @@ class RunHeader:
         """What a person is told."""
         config, task = self.config, self.task
         lines = [
-            f"{config.store.name}: {task.level} {task.kind}, {self.training_items:,} training items, mode "
+            f"{config.store.name}: {task.item} {task.kind}, {self.training_items:,} training items, mode "
             f"{config.mode}, m={config.m} M={config.M} s={config.s}",
             f"{self.path}: model {config.model.name}, recipe {config.recipe}, {self.parameters:,} parameters, "
             f"{self.device}",
@@ -123,7 +123,8 @@ class Display(Watcher):
     def epoch(self, row: dict[str, Any], best: float, best_epoch: int) -> None:
         self._pace.epoch()
         done, val = row["epoch"] + 1, f"{row['val']:.4f}" if "val" in row else "-"
-        self._text = f"loss {row['loss']:.4f}  val {val}  best {best:.4f} ({best_epoch + 1})"
+        best_text = f"{best:.4f} ({best_epoch + 1})" if best_epoch >= 0 else "-"
+        self._text = f"loss {row['loss']:.4f}  val {val}  best {best_text}"
         if self._bars is not None:
             self._move(done, "")
         elif done in (1, self._pace.epochs) or self._is_time():

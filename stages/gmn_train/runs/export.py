@@ -17,7 +17,8 @@ from gmn_train.machine.compute import Compute, use_threads
 from gmn_train.model.frame import GraphModel
 from gmn_train.runs.checkpoint import Checkpoints
 from gmn_train.runs.folder import RunFolder
-from gmn_train.runs.prediction_table import PredictionTable, check_ending, read_pairs
+from gmn_train.runs.naming import check_ending
+from gmn_train.runs.prediction_table import PredictionTable, read_pairs
 from gmn_train.runs.start import open_store
 from gmn_train.settings.run_settings import TrainConfig
 from gmn_train.train import make_model
@@ -77,9 +78,9 @@ def predict_run(
         named = read_pairs(pairs, (open_store(config) if store is None else TokenStore.open(store)).graph)
     best = open_best(run, store, pairs=named, need_labels=False)
     task, steps = best.sampler.data.task, best.sampler.evaluation_steps()
-    if pairs is not None and task.level != "link":
-        raise TrainError(f"--pairs is for a run that predicts links; {run} predicts a {task.level} task")
-    if embeddings and task.level == "link":
+    if pairs is not None and task.item != "link":
+        raise TrainError(f"--pairs is for a run that predicts links; {run} predicts a {task.item} task")
+    if embeddings and task.item == "link":
         raise TrainError("embeddings belong to nodes, and a link task predicts pairs; leave out --embeddings")
     items, scores, hidden = predict_items(best.sampler, best.model, best.compute, steps, embeddings=embeddings)
     return PredictionTable.of(best.sampler.data, best.config.split, items, scores, hidden)
@@ -92,4 +93,4 @@ def export_predictions(
     check_ending(out)
     table = predict_run(run, store, embeddings=embeddings, pairs=pairs)
     table.write(out)
-    return {"file": str(out), "items": len(table), "columns": table.column_names()}
+    return {"file": str(out), "items": len(table), "columns": table.column_names(), "notes": table.notes}

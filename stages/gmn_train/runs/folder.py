@@ -1,6 +1,8 @@
 """A run's folder: its settings, measurements and checkpoints. Every file is replaced in one step."""
 
+import errno
 import json
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -159,11 +161,17 @@ class RunFolder:
         try:
             yield
         except (OSError, RuntimeError, SafetensorError) as error:  # torch raises RuntimeError when a write fails
-            reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
+            reason = getattr(error, "strerror", None) or _torch_reason(self.path, error)
             raise TrainError(
                 f"cannot write to {self.path}: {reason}; the last good checkpoint is kept; make room, then continue "
                 f"with gmn-train resume {self.path}"
             ) from error
+
+
+def _torch_reason(path: Path, error: Exception) -> str:
+    """Why a write failed. torch does not say; where the disk has no room for a file, that is why."""
+    room = os.statvfs(path if path.exists() else path.parent)
+    return os.strerror(errno.ENOSPC) if room.f_bavail * room.f_frsize < 1 << 20 else str(error).splitlines()[0]
 
 
 def default_run_dir(config: TrainConfig) -> Path:

@@ -6,6 +6,8 @@ from pathlib import Path
 from gmn_pipeline.errors import ConfigError, TrainError, nearest
 
 RUNS = Path("data") / "runs"
+PREDICTIONS = (".parquet", ".csv", ".npz")
+"""Endings of files of predictions."""
 LONGEST = 100
 DEEPEST = 3
 """Folders below `RUNS` in which runs are looked for."""
@@ -60,3 +62,9 @@ def runs_in(root: Path) -> list[Path]:
         return [root]
     patterns = ("/".join(["*"] * depth + ["config.toml"]) for depth in range(1, DEEPEST + 1))
     return sorted({file.parent for pattern in patterns for file in root.glob(pattern)}) if root.is_dir() else []
+
+
+def check_ending(out: Path) -> None:
+    """TrainError where predictions cannot be written under this name."""
+    if out.suffix not in PREDICTIONS:
+        raise TrainError(f"--out is {out}; its ending must be one of {', '.join(PREDICTIONS)}")

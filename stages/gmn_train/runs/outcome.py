@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from gmn_pipeline.console.output import print_json, size_text, two_columns
-from gmn_train.runs.control import CONTROL
+from gmn_train.model.tables import CONTROL
 from gmn_train.runs.pace import duration_text
 from gmn_train.runs.start import Finished, Planned, average_runs
 

@@ -9,24 +9,24 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from gmn_pipeline.disk.atomic_file import write_output
-from gmn_pipeline.errors import DatasetError, TrainError
+from gmn_pipeline.errors import DatasetError
 from gmn_pipeline.graph import TEST, TRAIN, VAL, Graph
 from gmn_pipeline.graph.texts import Texts
 from gmn_pipeline.task import Task
 from gmn_pipeline.types import Array, FloatArray, IntArray
 from gmn_train.data.labelled import LabelledData
 from gmn_train.learning.metrics import predicted_classes
+from gmn_train.runs.naming import check_ending
 
-ENDINGS = (".parquet", ".csv", ".npz")
 SPLITS = {TRAIN: "train", VAL: "val", TEST: "test"}
+SEPARATORS = (",", "\t", ";", "|", " ")
 ENDS = (("src", "dst"), ("source", "target"), ("from", "to"))
 """Names of the two columns of a file of pairs."""
 
 
-def check_ending(out: Path) -> None:
-    """TrainError where predictions cannot be written under this name."""
-    if out.suffix not in ENDINGS:
-        raise TrainError(f"--out is {out}; its ending must be one of {', '.join(ENDINGS)}")
+def few_columns(names: list[str], most: int = 12) -> list[str]:
+    """Names for a message: all, or the first and the last where there are many classes."""
+    return names if len(names) <= most else [*names[: most // 2], f"... {len(names) - most} more", *names[-most // 2 :]]
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,8 @@ class PredictionTable:
     scores: FloatArray
     """(rows, outputs) as the model gives them."""
     embeddings: FloatArray | None
+    notes: tuple[str, ...] = ()
+    """What the data has and the model does not know."""
 
     @classmethod
     def of(
@@ -53,7 +55,8 @@ class PredictionTable:
         if graph.splits is not None and split < len(graph.splits):
             codes = graph.splits[split][items]
             columns["split"] = np.array([SPLITS.get(int(code), "") for code in codes], object)
-        return cls(task, columns, scores, None if hidden is None else hidden[order])
+        hidden = None if hidden is None else hidden[order]
+        return cls(task, columns, scores, hidden, data.trained_on.say_unknown(graph))
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -102,10 +105,10 @@ def _embedding_columns(embeddings: FloatArray, ending: str) -> dict[str, Any]:
 
 def id_columns(graph: Graph, task: Task, items: IntArray) -> dict[str, Array]:
     """What the user calls each item: `id`, or `src` and `dst` for a pair."""
-    if task.level == "link":
+    if task.item == "link":
         assert graph.pairs is not None
         return {name: _names(graph.node_ids, graph.pairs[items, end]) for end, name in enumerate(("src", "dst"))}
-    return {"id": _names(graph.node_ids if task.level == "node" else graph.graph_ids, items)}
+    return {"id": _names(graph.node_ids if task.item == "node" else graph.graph_ids, items)}
 
 
 def _names(ids: Texts | None, items: IntArray) -> Array:
@@ -149,11 +152,13 @@ def _class_column(task: Task, numbers: Array) -> Array:
 def read_pairs(file: Path, graph: Graph) -> IntArray:
     """(K, 2) nodes that a table of pairs names, by the user's ids or by number. Raises DatasetError."""
     table = _read_table(file)
-    names = {name.lower(): name for name in table.column_names}
+    names = {name.strip().lower(): name for name in table.column_names}
     ends = next((pair for pair in ENDS if pair[0] in names and pair[1] in names), None)
     if ends is None:
-        raise DatasetError(f"{file} needs two columns, src and dst; it has {', '.join(table.column_names)}")
-    columns = [[str(value) for value in table[names[end]].to_pylist()] for end in ends]
+        raise DatasetError(
+            f"{file} needs two columns, named src and dst in its first row; it has {', '.join(table.column_names)}"
+        )
+    columns = [[str(value).strip() for value in table[names[end]].to_pylist()] for end in ends]
     ids = graph.node_ids
     rows = []
     for column in columns:
@@ -178,7 +183,15 @@ def _read_table(file: Path) -> Any:
             return parquet.read_table(file)
         from pyarrow import csv
 
-        return csv.read_csv(file)
+        with file.open("rb") as opened:
+            header = opened.readline().decode("utf-8-sig", errors="replace")
+        separator = max(SEPARATORS, key=header.count)
+        texts = {name.strip().strip('"'): pa.string() for name in header.split(separator)}  # ids: 007 is not 7
+        return csv.read_csv(
+            file,
+            parse_options=csv.ParseOptions(delimiter=separator),
+            convert_options=csv.ConvertOptions(column_types=texts),
+        )
     except (OSError, pa.ArrowException) as error:
         raise DatasetError(
             f"{file} cannot be read: {str(error).splitlines()[0]}; give a .csv or .parquet table"

@@ -9,6 +9,7 @@ from typing import Any
 
 from gmn_pipeline.console.config import identity
 from gmn_pipeline.console.machine import usable_cores
+from gmn_pipeline.disk.lock import remove_stale_lock
 from gmn_pipeline.errors import ConfigError, TrainError
 from gmn_pipeline.store.reading.reader import TokenStore
 from gmn_train.grains.wire import Wire
@@ -60,6 +61,7 @@ def start_runs(
     store = open_store(config)
     config = replace(config, precision=Compute.of(config, watcher.say).precision)
     pairs = list(itertools.product(splits or [config.split], seeds or [config.seed]))
+    _check_splits(store, splits)
     done = []
     for split, seed in pairs:
         one = replace(config, seed=seed, split=split)
@@ -71,6 +73,15 @@ def start_runs(
         controls = _start_controls(one, run, store, watcher, run_dir, force=force) if with_control else {}
         done.append(replace(run, controls=controls))
     return done
+
+
+def _check_splits(store: TokenStore, splits: Sequence[int]) -> None:
+    """ConfigError where one is missing: better before the first run than after it."""
+    count = 0 if store.graph.splits is None else len(store.graph.splits)
+    missing = [split for split in splits if split >= count]
+    if missing and count:
+        there = f"splits 0 to {count - 1}" if count > 1 else "one split, 0; --seeds repeats it with other weights"
+        raise ConfigError(f"--splits asks for split {missing[0]}; the store has {there}")
 
 
 def _start_controls(
@@ -141,6 +152,7 @@ def _start(config: TrainConfig, store: TokenStore, folder: RunFolder, watcher: W
         longer = _longer_hint(folder.path, folder.config(), config)
         raise TrainError(f"{folder.path} is a run with {_difference(folder.config(), config)}; {longer}{OTHER_RUN}")
     elif (summary := folder.summary()) is not None:
+        remove_stale_lock(folder.path)
         return Finished(folder.path, summary, existed=True)
     try:
         agree(wire, False)  # all have looked at what is there before the first one changes it

@@ -11,9 +11,10 @@ from markupsafe import Markup
 import gmn_pipeline
 from gmn_pipeline.disk.atomic_file import write_text
 from gmn_pipeline.metrics import metric_title
+from gmn_train.model.tables import CONTROL
 from gmn_train.report.svg import SERIES, drawing
 from gmn_train.search.recipe_file import evidence
-from gmn_train.search.space import CONTROL, DIMENSIONS, Choice, Range
+from gmn_train.search.space import DIMENSIONS, Choice, Range
 from gmn_train.search.study import SearchStudy
 from gmn_train.search.verdict import Finalist
 

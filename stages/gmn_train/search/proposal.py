@@ -10,8 +10,8 @@ from gmn_pipeline.errors import ConfigError, nearest
 from gmn_pipeline.recipes import NO_RECIPE
 from gmn_pipeline.store.files.manifest_file import read_manifest
 from gmn_pipeline.store.format.manifest import Manifest
-from gmn_train.model.tables import MODELS
-from gmn_train.search.space import CONTROL, DIMENSIONS, STARTS, Choice, Dimension, Range, Settings, Start
+from gmn_train.model.tables import CONTROL, MODELS
+from gmn_train.search.space import DIMENSIONS, STARTS, Choice, Dimension, Range, Settings, Start
 from gmn_train.settings.request import Request, read_request
 from gmn_train.settings.run_settings import TrainConfig
 

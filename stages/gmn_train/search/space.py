@@ -11,10 +11,7 @@ from typing import Any
 
 from gmn_pipeline.store.format.manifest import Manifest
 from gmn_pipeline.tables import Table
-from gmn_train.model.tables import BRANCHES, MODELS
-
-CONTROL = "mpnn"
-"""The model to beat: GMN's message passing alone."""
+from gmn_train.model.tables import BRANCHES, CONTROL, MODELS
 
 
 @dataclass(frozen=True, init=False)

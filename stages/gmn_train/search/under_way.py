@@ -9,11 +9,11 @@ from gmn_pipeline.console.interrupt import raise_if_interrupted
 from gmn_pipeline.disk.lock import is_locked
 from gmn_pipeline.errors import ConfigError, GmnError, StoppedError, TrainError
 from gmn_pipeline.store.reading.reader import TokenStore
+from gmn_train.model.tables import CONTROL
 from gmn_train.runs.termination import Termination
 from gmn_train.search.budget import MOST_REPEATS, Budget
 from gmn_train.search.progress import SearchDisplay
 from gmn_train.search.proposal import Proposals
-from gmn_train.search.space import CONTROL
 from gmn_train.search.study import SearchStudy
 from gmn_train.search.trial_run import CutShortError, Judge, OutOfTimeError, run_in, trial_folder
 from gmn_train.search.verdict import REPEATS, find_finalists

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from statistics import fmean, stdev
 from typing import Any
 
-from gmn_train.search.space import CONTROL
+from gmn_train.model.tables import CONTROL
 from gmn_train.search.study import SearchStudy
 
 REPEATS = 3

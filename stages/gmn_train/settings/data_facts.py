@@ -27,7 +27,7 @@ class DataFacts:
     nodes: int
     many: bool
     """Whether there are many graphs."""
-    level: str
+    item: str
     """Of the task: node, graph or link."""
     train: int
     """Training items."""
@@ -51,14 +51,14 @@ def measure_facts(storage: Storage, manifest: Manifest, split: int) -> DataFacts
         return open_array(storage, f"graph/{name}", specs[name], manifest.codec).values
 
     train = np.flatnonzero(read("splits")[split] == TRAIN) if split < graph.splits else np.arange(graph.items)
-    level, homophily = ("node" if task is None else task.level), None
-    if task is not None and level == "node" and task.kind in ("multiclass", "binary") and graph.labels:
+    item, homophily = ("node" if task is None else task.item), None
+    if task is not None and item == "node" and task.kind in ("multiclass", "binary") and graph.labels:
         homophily = measure_homophily(read("indptr"), read("indices"), read("y"), train)
     columns = 0 if graph.x is None or graph.x.categories is not None else graph.x.columns
     return DataFacts(
         nodes=graph.nodes,
         many=graph.many,
-        level=level,
+        item=item,
         train=len(train),
         columns=columns,
         edge_features=graph.edge_attr is not None,

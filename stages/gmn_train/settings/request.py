@@ -64,7 +64,7 @@ def read_request(given: Mapping[str, Any], file: Path | None = None, assignments
     config = load_config(TrainConfig, *layers, names)
     assert manifest is not None, "load_config refuses settings without a store"
     facts = measure_facts(open_storage(config.store), manifest, config.split)
-    chosen = {key: value for key, value in choose_settings(facts, config).items() if key not in sources}
+    chosen = choose_settings(facts, config, sources)
     config = load_config(TrainConfig, Layer("the data", chosen), *layers, names)
     sources |= dict.fromkeys(chosen, "the data")
     check_fixed(config.model, {key.removeprefix("model."): source for key, source in sources.items()})

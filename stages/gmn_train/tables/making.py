@@ -6,6 +6,7 @@ from pathlib import Path
 
 from gmn_pipeline.disk.atomic_file import write_text
 from gmn_pipeline.errors import ConfigError
+from gmn_train.tables.leave_one_out import LeaveOneOutSpec, leave_one_out_markdown, read_leave_one_out
 from gmn_train.tables.plots import draw_plot, save_plot
 from gmn_train.tables.running import RowResult, Say, collect, make_stores, plan_jobs, run_jobs
 from gmn_train.tables.spec import TableSpec, read_spec
@@ -28,6 +29,7 @@ class Table:
     results: list[RowResult]
     markdown: Path
     page: Path
+    leave_one_out: LeaveOneOutSpec | None = None
 
     @property
     def open_runs(self) -> int:
@@ -40,9 +42,9 @@ def make_tables(
     """Run every spec's rows and write its table.md and table.html below `out`. only_write: run nothing."""
     if workers < 1:
         raise ConfigError(f"--jobs is {workers}; it must be at least 1")
-    specs = [(file, read_spec(file)) for file in files]
+    specs = [_read(file) for file in files]
     tables = []
-    for file, spec in specs:
+    for file, (spec, leave_one_out) in zip(files, specs, strict=True):
         folder = out / file.stem
         if not only_write:
             make_stores(spec.row, say)
@@ -53,10 +55,22 @@ def make_tables(
             failed = run_jobs(jobs, workers=workers, threads=threads, say=say)
         results = collect(spec, jobs, failed)
         has_plot = save_plot(spec, results, folder / "plot.png")
-        markdown = write_text(folder / "table.md", to_markdown(spec, results, "plot.png" if has_plot else None))
         page = write_text(folder / "table.html", to_page(spec, results, draw_plot(spec, results)))
-        tables.append(Table(spec, results, markdown, page))
+        table = Table(spec, results, folder / "table.md", page, leave_one_out)
+        write_text(table.markdown, _section(table, "plot.png" if has_plot else None))
+        tables.append(table)
     return tables
+
+
+def _read(file: Path) -> tuple[TableSpec, LeaveOneOutSpec | None]:
+    leave_one_out = read_leave_one_out(file)
+    return (leave_one_out.table if leave_one_out else read_spec(file)), leave_one_out
+
+
+def _section(table: Table, image: str | None) -> str:
+    if table.leave_one_out is not None:
+        return leave_one_out_markdown(table.leave_one_out, table.results)
+    return to_markdown(table.spec, table.results, image)
 
 
 def write_results(tables: Sequence[Table], file: Path) -> Path:
@@ -65,5 +79,5 @@ def write_results(tables: Sequence[Table], file: Path) -> Path:
     for table in tables:
         name = f"images/{table.markdown.parent.name}.png"
         has_plot = save_plot(table.spec, table.results, file.parent / name)
-        sections.append(to_markdown(table.spec, table.results, name if has_plot else None))
+        sections.append(_section(table, name if has_plot else None))
     return write_text(file, "\n".join(sections))

@@ -1,5 +1,6 @@
 """What a table's TOML file says, checked before anything runs."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -13,14 +14,14 @@ from gmn_pipeline.store.format.naming import default_store, store_stem
 from gmn_train.model.tables import MODELS
 from gmn_train.settings.request import parse_numbers
 
-_STRICT = {"extra": "forbid"}
+STRICT = {"extra": "forbid"}
 
 
 @dataclass(frozen=True)
 class RowSpec:
     """One line of the table: a model on a dataset, over seeds and splits."""
 
-    __pydantic_config__ = _STRICT
+    __pydantic_config__ = STRICT
     dataset: str
     """A name of `gmn-prep datasets`."""
     model: str = "gmn"
@@ -64,7 +65,7 @@ class RowSpec:
 class TableSpec:
     """A whole file."""
 
-    __pydantic_config__ = _STRICT
+    __pydantic_config__ = STRICT
     title: str
     row: list[RowSpec]
     note: str = ""
@@ -85,14 +86,19 @@ def read_spec(file: Path) -> TableSpec:
         raise ConfigError(f"{file}: {': '.join(first_problem(error))}") from None
     if not spec.row:
         raise ConfigError(f"{file} has no [[row]]; a row names a dataset and a model")
-    names = [row.name for row in spec.row]
-    for row in spec.row:
+    check_rows(file, spec.row)
+    return spec
+
+
+def check_rows(file: Path, rows: Sequence[RowSpec]) -> None:
+    """ConfigError where a row's model or numbers are unknown, or two rows have one name."""
+    names = [row.name for row in rows]
+    for row in rows:
         MODELS.find(row.model)
         for what in ("seeds", "splits"):
             parse_numbers(getattr(row, what), what)
         if names.count(row.name) > 1:
             raise ConfigError(f"{file}: two rows are called '{row.name}'; give one of them another label")
-    return spec
 
 
 def _toml(value: Any) -> str:

@@ -1,6 +1,7 @@
 """Small files that claim to hold very much: refused before memory is asked for."""
 
 import io
+import os
 import struct
 import zipfile
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 from gmn_pipeline.errors import DatasetError
-from gmn_prep.datasets import DatasetOptions, load_dataset
+from gmn_prep.datasets import DatasetOptions, dataset_identity, load_dataset
 from gmn_prep.datasets.public.quiet_loader import quiet_loader
 from tests.prep.datasets.public.raw_samples import minesweeper_arrays
 
@@ -27,6 +28,14 @@ def refused(path, message, **options):
     with pytest.raises(DatasetError, match=message) as caught:
         load_dataset(str(path), DatasetOptions(**options))
     assert "\n" not in str(caught.value)
+
+
+def test_a_sparse_terabyte_is_refused_before_it_is_read(tmp_path):
+    file = tmp_path / "edges.csv"
+    file.touch()
+    os.truncate(file, 1 << 40)
+    with pytest.raises(DatasetError, match="nearly all of them holes"):
+        dataset_identity(str(file), DatasetOptions())
 
 
 def test_an_npz_of_zeros(tmp_path):

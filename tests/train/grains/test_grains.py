@@ -40,9 +40,9 @@ def test_a_sum_has_the_same_bits_however_its_leaves_are_cut(count: int, cuts: li
         part = TreeSum()
         for number in range(lo, hi):
             part.add_leaf(number, leaves[number])
-        assert [(node.level, node.index) for node in part.nodes] == cover(lo, hi)
+        assert [(node.height, node.index) for node in part.nodes] == cover(lo, hi)
         for node in part.nodes:
-            joined.add(Node(node.level, node.index, node.value.clone(), True))
+            joined.add(Node(node.height, node.index, node.value.clone(), True))
     assert torch.equal(joined.total(), whole.total())
     torch.testing.assert_close(whole.total(), leaves.double().sum(0).float(), rtol=1e-4, atol=1e-5)
 
@@ -82,17 +82,17 @@ def test_a_scan_in_pieces_is_the_scan(rows: int, pieces: int, taps: int, states:
             assert float((one - other).abs().max()) <= 3e-6 * max(float(other.abs().max()), 1e-3)
 
 
-def ladder(level: str = "node", edge_features: bool = False) -> Graph:
+def ladder(item: str = "node", edge_features: bool = False) -> Graph:
     """Two rails with rungs and a few chords; degrees differ, so the scan's order does not follow ids."""
     n, rng = 60, np.random.default_rng(0)
     edges = [[i, i + 2] for i in range(n - 2)] + [[i, i + 1] for i in range(0, n, 2)] + [[0, i] for i in (9, 30, 44)]
     x, pairs = rng.normal(size=(n, 3)).astype(np.float32), rng.integers(0, n, (31, 2))
-    items = n if level == "node" else len(pairs)
+    items = n if item == "node" else len(pairs)
     splits, y = np.tile([1, 1, 2, 3], n)[:items], rng.integers(0, 2, items)
     attr = rng.integers(0, 3, (len(edges), 1)) if edge_features else None
     return Graph.from_edges(
-        np.array(edges), n, x=x, y=y, splits=splits, pairs=None if level == "node" else pairs, edge_attr=attr,
-        edge_categories=(3,) if edge_features else None, task=Task.of(level, "binary", 2),
+        np.array(edges), n, x=x, y=y, splits=splits, pairs=None if item == "node" else pairs, edge_attr=attr,
+        edge_categories=(3,) if edge_features else None, task=Task.of(item, "binary", 2),
     )  # fmt: skip
 
 
@@ -125,7 +125,7 @@ def assert_same_step(path: Path, graph: Graph, grains: int, model: dict[str, obj
 
 
 @pytest.mark.parametrize(
-    ("level", "edges", "model"),
+    ("item", "edges", "model"),
     [
         ("node", False, {"mpnn": "gcn", "token_blocks": "between", "ffn": 1.0}),
         ("node", True, {"mpnn": "gine", "encoder": "gine", "token_blocks": "input"}),
@@ -133,9 +133,9 @@ def assert_same_step(path: Path, graph: Graph, grains: int, model: dict[str, obj
     ],
 )
 def test_a_graph_cut_into_rows_has_the_gradients_of_the_whole(
-    tmp_path: Path, level: str, edges: bool, model: dict[str, object]
+    tmp_path: Path, item: str, edges: bool, model: dict[str, object]
 ) -> None:
-    assert_same_step(tmp_path / "s.zarr", ladder(level, edges), 3, model, mode="full")
+    assert_same_step(tmp_path / "s.zarr", ladder(item, edges), 3, model, mode="full")
 
 
 def test_graphs_in_grains_have_the_gradients_of_the_batch(tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ def test_metrics_are_near_those_of_float32(config: TrainConfig, tmp_path: Path, 
         assert (single["precision"], half["precision"]) == ("float32", "bf16")
         losses = [[row["loss"] for row in RunFolder(tmp_path / f"{store_mode}{n}").metrics()] for n in (32, 16)]
         assert losses[0] != losses[1]  # bf16 was really used
-        assert losses[1] == pytest.approx(losses[0], rel=0.03)
+        assert losses[1] == pytest.approx(losses[0], rel=0.05)
         assert half["val"] == pytest.approx(single["val"], abs=0.15)  # a few of 20 items near the border
         assert evaluate_run(tmp_path / f"{store_mode}16", None)["val"] == half["val"]
 

@@ -32,7 +32,7 @@ PEERS = {"gatedgcn": gated_messages, "gine": gine_messages, "gcn-edges": edge_gc
     rows=st.integers(1, 9),
     edges=st.integers(0, 30),
     width=st.sampled_from([1, 7, 16, 96]),
-    kinds=st.sampled_from([None, 0, 3]),
+    kinds=st.sampled_from([None, 0, 3, 70]),
     seed=st.integers(0, 5),
 )
 def test_equals_pyg(name, rows, edges, width, kinds, seed):

@@ -9,8 +9,9 @@ import pytest
 from gmn_pipeline import TokenSettings
 from gmn_pipeline.console.config import identity
 from gmn_pipeline.errors import ConfigError
+from gmn_train.model.tables import CONTROL
 from gmn_train.report import write_report
-from gmn_train.runs.control import CONTROL, as_long_as, control_of, find_controls
+from gmn_train.runs.control import as_long_as, control_of, find_controls
 from gmn_train.runs.display import RunHeader, Watcher
 from gmn_train.runs.folder import RunFolder
 from gmn_train.runs.outcome import report_runs

@@ -160,6 +160,16 @@ def test_a_killed_run_leaves_nothing_behind_once_resumed(capsys) -> None:
     assert not list(Path("r").rglob("*.part"))
 
 
+def test_a_run_killed_when_it_was_done_leaves_no_lock_once_it_is_reported(capsys) -> None:
+    run(capsys, "--store", "a.zarr", "--run-dir", "r")
+    Path("r.lock").touch()  # the last thing that a run does is to remove it
+    run(capsys, "--store", "a.zarr", "--run-dir", "r")
+    assert not Path("r.lock").exists()
+    Path("r.lock").touch()
+    call(capsys, "resume", "r")
+    assert not Path("r.lock").exists()
+
+
 def test_metrics_survive_a_cut_line(capsys) -> None:
     run(capsys, "--store", "a.zarr", "--run-dir", "r")
     rows = RunFolder(Path("r")).metrics()

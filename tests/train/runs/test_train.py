@@ -88,13 +88,13 @@ def test_interrupted_at_every_step_it_ends_the_same(kind: str, request, tmp_path
     assert without_times(folder.metrics()) == without_times(RunFolder(tmp_path / "whole").metrics())
 
 
-@pytest.mark.parametrize("level", ["graph", "node"])
+@pytest.mark.parametrize("item", ["graph", "node"])
 @pytest.mark.parametrize("kind", ["multiclass", "regression", "multilabel"])
-def test_every_task_trains(tmp_path: Path, level: str, kind) -> None:
-    graph = many_graphs(level)
+def test_every_task_trains(tmp_path: Path, item: str, kind) -> None:
+    graph = many_graphs(item)
     if kind != "multiclass":
         y = np.random.default_rng(0).integers(0, 2, (graph.num_items, 3)).astype(np.float32)
-        graph = graph.replace(y=y, task=Task.of(level, kind, 3))  # type: ignore[arg-type]
+        graph = graph.replace(y=y, task=Task.of(item, kind, 3))  # type: ignore[arg-type]
     store = write_store(tmp_path / "s.zarr", graph, TokenSettings(2, 2, 1))
     summary = train_in(settings_for(store, epochs=4, lr=0.01, warmup=0, batch_size=5), tmp_path / "run")
     losses = [row["loss"] for row in RunFolder(tmp_path / "run").metrics()]

@@ -106,3 +106,27 @@ def test_few_labels_are_taken_as_homophilous_unless_measured_otherwise(
 ) -> None:
     facts = DataFacts(10_000, False, "node", train, columns=500, edge_features=False, homophily=homophily)
     assert choose_settings(facts, TrainConfig(store=Path("a.zarr"))).get("model.residual") == residual
+
+
+@pytest.mark.parametrize(("train", "mode", "lr"), [(400, None, 0.002), (4000, None, 0.005), (4000, "batch", 0.002)])
+def test_many_labels_allow_a_higher_rate(train: int, mode: str | None, lr: float) -> None:
+    facts = DataFacts(10_000, False, "node", train, columns=500, edge_features=False)
+    assert choose_settings(facts, TrainConfig(store=Path("a.zarr"), mode=mode))["lr"] == lr
+
+
+@pytest.mark.parametrize("item", ["node", "graph", "link"])
+def test_features_are_masked_only_on_request(item: str) -> None:
+    facts = DataFacts(10_000, item == "graph", item, 4000, columns=8, edge_features=False)
+    chosen = choose_settings(facts, TrainConfig(store=Path("a.zarr")))
+    assert (chosen["model.feature_mask"], chosen["model.token_blocks"]) == (0.0, 2)
+
+
+def test_with_few_labels_tokens_are_averaged_unless_anything_of_it_is_given(tmp_path: Path) -> None:
+    store = store_of(tmp_path, 50, 0.95)
+    model = read_request({"store": store}).config.model
+    assert (model.encoder, model.token_layers, model.readout) == ("mean", 0, "mean")
+    for key, value in (("model.readout", "last"), ("model.encoder", "local"), ("model.token_layers", 2)):
+        asked = read_request({"store": store, key: value}).config.model
+        assert asked.token_layers > 0
+        assert getattr(asked, key.removeprefix("model.")) == value
+    assert read_request({"store": store, "model.name": "gmn-one-direction"}).config.model.token_layers > 0

@@ -100,10 +100,10 @@ def union_graph(graphs: Collated, task: Task, *, directed: bool = False, **field
         if edge_attr is not None:
             rows.append(edge_attr[edges[0] : edges[-1]][origin])
     assert sum(map(len, degrees)) == n + 1
-    if task.level == "link":
+    if task.item == "link":
         splits = np.repeat(graphs.part, np.diff(graphs.ptrs["edge_label"]))
     else:
-        splits = graphs.part if task.level == "graph" else np.repeat(graphs.part, graphs.sizes)
+        splits = graphs.part if task.item == "graph" else np.repeat(graphs.part, graphs.sizes)
     return Graph(
         np.cumsum(np.concatenate(degrees)),
         np.concatenate(indices) if count else np.zeros(0, dtype=np.int32),

@@ -40,7 +40,7 @@ def read_cache(folder: Path, digest: str) -> Graph | None:
         if any(_checksum(file) != about["arrays"][name] for name, file in files.items()):
             return None
         arrays = {name: np.load(file, mmap_mode="r") for name, file in files.items()}
-        return Graph(task=Task(**about["task"]), **_lists_to_tuples(about["fields"]), **arrays)
+        return Graph(task=Task.from_dict(about["task"]), **_lists_to_tuples(about["fields"]), **arrays)
     except (OSError, ValueError, KeyError, TypeError, EOFError, GmnError):
         return None  # broken or foreign: as good as absent
 

@@ -78,7 +78,7 @@ def _molecules(graphs: Any, task: Task) -> dict[str, Any]:
         "x_categories": _categories(fields["x"], get_atom_feature_dims()),
         "edge_categories": _categories(fields["edge_attr"], get_bond_feature_dims()),
     }
-    if task.level == "graph":
+    if task.item == "graph":
         return arrays | {"y": fields["y"]}
     pairs = np.diff(graphs.ptrs["edge_label"])
     start = np.repeat(graphs.node_ptr[:-1], pairs)

@@ -4,12 +4,14 @@ Its graphs have no features; as GraphGPS does, each node gets its local degree p
 largest, mean and deviation of its neighbours' degrees.
 """
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gmn_pipeline.errors import DatasetError
 from gmn_pipeline.graph import Graph
 from gmn_pipeline.task import Task
 from gmn_pipeline.types import Array
@@ -26,13 +28,22 @@ HEAD = 5
 """Lines of comment before the edges."""
 MOST_NODES = 1 << 24
 """Ids beyond this are no numbers of functions; the largest published graph has 5,000 nodes."""
+NAME = re.compile(r"\w[\w.-]{0,99}(/\w[\w.-]{0,99}){2}", re.ASCII)
 SPLITS = tuple(f"raw/split_info_tiny/type/{part}.txt" for part in ("train", "val", "test"))
 
 
 def list_edge_lists(folder: Path) -> list[str]:
     """The edge lists that the split files name."""
-    names = [name for split in SPLITS for name in (folder / split).read_text().split()]
-    return [f"raw/malnet-graphs-tiny/{name}.edgelist" for name in names]
+    return [f"raw/malnet-graphs-tiny/{name}.edgelist" for split in SPLITS for name in read_names(folder / split)]
+
+
+def read_names(file: Path) -> list[str]:
+    """Names of graphs, as TYPE/FAMILY/NAME. Raises DatasetError for a file that holds anything else."""
+    names = file.read_bytes().decode(errors="replace").split()
+    odd = next((name for name in names if not NAME.fullmatch(name)), None)
+    if odd is not None:
+        raise DatasetError(f"malnet-tiny: {file.name} lists {odd[:40]!r}, no TYPE/FAMILY/NAME; replace it")
+    return names
 
 
 RAW = RawFiles(
@@ -62,7 +73,7 @@ def _read(folder: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     types: dict[str, int] = {}
     for split in SPLITS:
         items = []
-        for name in (folder / split).read_text().split():
+        for name in read_names(folder / split):
             text = (folder / f"raw/malnet-graphs-tiny/{name}.edgelist").read_text()
             edges = np.array(text.split("\n", HEAD)[HEAD].split(), dtype=np.int64).reshape(-1, 2)
             label = types.setdefault(name.split("/")[0], len(types))

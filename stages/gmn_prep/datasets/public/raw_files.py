@@ -19,6 +19,7 @@ import xxhash
 
 from gmn_pipeline.disk.atomic_file import write_aside
 from gmn_pipeline.errors import DatasetError
+from gmn_prep.datasets.file_sizes import check_holes
 from gmn_prep.datasets.public.download import download, unpack
 
 
@@ -71,9 +72,10 @@ class RawFiles:
 
 
 def digest_files(named: Iterable[tuple[str, Path]]) -> str:
-    """xxh3_128 over the (name, bytes) of all files, in hexadecimal."""
+    """xxh3_128 over the (name, bytes) of all files, in hexadecimal. DatasetError for one that is mostly holes."""
     digest = xxhash.xxh3_128()
     for name, path in named:
+        check_holes(path)
         digest.update(f"{name}\0{path.stat().st_size}\0".encode())
         with path.open("rb") as file:
             while chunk := file.read(1 << 22):

@@ -32,33 +32,36 @@ from gmn_prep.datasets.user.table_columns import (
     take_named,
 )
 from gmn_prep.datasets.user.table_features import read_numbers, stack_features
-from gmn_prep.datasets.user.table_file import TABLE_SUFFIXES, UserTable, list_files, read_tables
+from gmn_prep.datasets.user.table_file import UserTable, read_tables
 from gmn_prep.datasets.user.table_labels import read_label_columns
+from gmn_prep.datasets.user.table_path import find_beside, list_files, say_missing, stem
 from gmn_prep.datasets.user.user_splits import MASKS
+from gmn_prep.datasets.user.user_task import parse_task
 
 
 def find_node_table(path: Path, options: DatasetOptions) -> Path | None:
     """The table of nodes: as given, or beside the edges as `nodes`, `NAME_nodes` or `NAME.nodes`."""
     if options.node_table is not None:
-        if not all(file.is_file() for file in list_files(options.node_table)):
-            raise DatasetError(f"node table {options.node_table} does not exist")
+        missing = [file for file in list_files(options.node_table) if not file.is_file()]
+        if missing:
+            raise DatasetError(f"node table {say_missing(missing[0])}")
         return options.node_table
-    stem = path.stem
-    stems = [f"{stem}_nodes", f"{stem}.nodes"]
-    if stem.endswith("edges"):
-        stems.insert(0, stem.removesuffix("edges") + "nodes")
-    beside = (path.with_name(name + suffix) for name in stems for suffix in (path.suffix, *TABLE_SUFFIXES))
-    return next((table for table in beside if table.is_file()), None)
+    name = stem(path).lower()
+    stems = [f"{name}_nodes", f"{name}.nodes"]
+    if name.endswith("edges"):
+        stems.insert(0, name.removesuffix("edges") + "nodes")
+    return find_beside(path, stems)
 
 
 def read_edge_list(path: Path, options: DatasetOptions) -> tuple[dict[str, Any], list[str]]:
     """The arrays of the .npz format that the tables hold, and notes."""
     notes: list[str] = []
-    edges = read_tables(path, id_names(options, "src", "dst"), header=options.header, notes=notes)
+    how: dict[str, Any] = {"header": options.header, "notes": notes, "drop": options.drop}
+    edges = read_tables(path, id_names(options, "src", "dst"), **how)
     ends = [read_ids(take_column(edges, role, getattr(options, role)), edges) for role in ("src", "dst")]
     place = find_node_table(path, options)
     arrays: dict[str, Any] = {}
-    nodes = None
+    nodes, read = None, [edges]
     if place is None:
         for option in ("id", "label", "time"):
             if getattr(options, option) is not None:
@@ -67,9 +70,9 @@ def read_edge_list(path: Path, options: DatasetOptions) -> tuple[dict[str, Any],
                 )
         arrays |= _number_ends(ends[0], ends[1], edges, notes)
     else:
-        nodes = read_tables(place, id_names(options, "id", "graph"), header=options.header, notes=notes)
+        nodes = read_tables(place, id_names(options, "id", "graph"), **how)
         place = find_graph_table(path)
-        graphs = place and read_tables(place, id_names(options, "id"), header=options.header, notes=notes)
+        graphs = place and read_tables(place, id_names(options, "id"), **how)
         sort_rows(nodes, "id", options.id)
         arrays |= group_nodes(nodes, graphs or None)
         ids = read_ids(take_column(nodes, "id", options.id), nodes)
@@ -79,7 +82,15 @@ def read_edge_list(path: Path, options: DatasetOptions) -> tuple[dict[str, Any],
         items = read_items(graphs or nodes, options)
         if "y" in items or not graphs:
             arrays |= items | ({"level": "graph"} if graphs else {})
-    keep_features([table for table in (nodes, edges) if table is not None], options.features, options.drop)
+        labelled = graphs or nodes
+        if "y" not in arrays and labelled.columns and parse_task(options.task)[0] != "link":
+            usual = ", ".join(COLUMNS["label"])
+            notes.append(f"no column of {labelled.path.name} is called {usual}: no labels; --label names one")
+        read = [edges, nodes]
+        if graphs:
+            notes += [f"{graphs.path.name}: left aside {', '.join(graphs.columns)}"] if graphs.columns else []
+            read.append(UserTable(graphs.path, {}, dropped=graphs.dropped))
+    keep_features(read, options.features, options.drop)
     for table, key, names in ((nodes, "x", "x_names"), (edges, "edge_attr", "edge_names")):
         if table is not None and table.columns:
             arrays[key], arrays[names] = stack_features(table, notes)

@@ -9,7 +9,8 @@ from gmn_pipeline.errors import DatasetError
 from gmn_pipeline.types import IntArray
 from gmn_prep.datasets.entry import DatasetOptions, Scratch
 from gmn_prep.datasets.user.table_columns import keep_features, take_column
-from gmn_prep.datasets.user.table_file import UserTable, list_files, sniff_text
+from gmn_prep.datasets.user.table_file import UserTable, sniff_text
+from gmn_prep.datasets.user.table_path import ending, list_files
 
 BATCH = 1 << 20
 WHOLE = "0|[1-9][0-9]{0,17}"
@@ -50,7 +51,7 @@ class EdgeQuery:
         """A query of src and dst as BIGINT; NULL where an id is no whole number."""
         files = list_files(self.path)
         names = ", ".join(f"'{_escape(str(file))}'" for file in files)
-        if self.path.suffix == ".parquet":
+        if ending(self.path) == ".parquet":
             source, header = f"read_parquet([{names}])", True
         else:
             form = sniff_text(files[0], header=options.header, notes=notes)

@@ -11,15 +11,15 @@ import numpy as np
 
 from gmn_pipeline.errors import DatasetError
 from gmn_prep.datasets.user.table_columns import keep_ids, read_ids, sort_ids, sort_rows, take_column
-from gmn_prep.datasets.user.table_file import TABLE_SUFFIXES, UserTable
+from gmn_prep.datasets.user.table_file import UserTable
+from gmn_prep.datasets.user.table_path import find_beside, stem
 
 
 def find_graph_table(path: Path) -> Path | None:
     """`graphs` beside `edges`, `NAME_graphs` beside `NAME_edges` or `NAME`."""
-    stems = [path.stem.removesuffix("edges") + "graphs"] if path.stem.endswith("edges") else []
-    stems.append(f"{path.stem}_graphs")
-    beside = (path.with_name(name + suffix) for name in stems for suffix in (path.suffix, *TABLE_SUFFIXES))
-    return next((table for table in beside if table.is_file()), None)
+    name = stem(path).lower()
+    stems = [name.removesuffix("edges") + "graphs"] if name.endswith("edges") else []
+    return find_beside(path, [*stems, f"{name}_graphs"])
 
 
 def group_nodes(nodes: UserTable, graphs: UserTable | None) -> dict[str, Any]:

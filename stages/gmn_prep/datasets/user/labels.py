@@ -85,6 +85,8 @@ def _guess_kind(y: Array, values: Array, known: int, notes: list[str]) -> str:
             "--task multiclass changes that"
         )
         return "regression"
+    if values.size > FEW:
+        notes.append(f"labels are {values.size:,} whole numbers: read as classes; --task regression changes that")
     return "multiclass"
 
 
@@ -152,6 +154,9 @@ def _read_several(y: Array, kind: str | None, classes: int | None) -> Labels | N
             raise DatasetError(f"labels have {columns} columns; as a {kind} task each row needs exactly one 1")
         return Labels(y.argmax(axis=1), kind, columns)
     values = np.unique(y[~unknown])
+    if kind is None and np.all(np.isin(values, (0, 1))) and np.all(y.sum(axis=1) == 1):
+        notes.append("each row of labels has one 1: read as classes; --task multilabel changes that")
+        return Labels(y.argmax(axis=1), "multiclass", columns, notes=notes)
     if kind is None:
         kind = "multilabel" if np.all(np.isin(values, (-1, 0, 1))) and 1 in values else "regression"
         if y.dtype.kind == "f" and kind == "multilabel":

@@ -14,7 +14,8 @@ from gmn_prep.datasets.entry import DatasetOptions
 from gmn_prep.datasets.user.edge_list_file import item_names, read_items
 from gmn_prep.datasets.user.table_columns import id_names, read_ids, take_column
 from gmn_prep.datasets.user.table_features import stack_features
-from gmn_prep.datasets.user.table_file import UserTable, list_files, sniff_text
+from gmn_prep.datasets.user.table_file import UserTable, sniff_text
+from gmn_prep.datasets.user.table_path import ending, list_files
 
 ROWS = 1 << 16
 
@@ -30,12 +31,14 @@ class NodeStream:
             names = next(self._pieces()).schema.names
         except (pa.ArrowInvalid, OSError, StopIteration) as error:
             raise self._unreadable(error) from error
-        self._header = path.suffix == ".parquet" or not all(name.isdigit() for name in names)
-        self.features = UserTable(path, {name: name for name in names}, self._header)
+        self._header = ending(path) == ".parquet" or not all(name.isdigit() for name in names)
+        dropped = tuple(name for name in names if name in options.drop)
+        kept = {name: name for name in names if name not in dropped}
+        self.features = UserTable(path, kept, self._header, dropped)
         self._id = take_column(self.features, "id", options.id)
         take_column(self.features, "graph", optional=True)
         self._items = item_names(self.features, options)
-        if "graph" in (name.lower() for name in names):
+        if "graph" in (name.lower() for name in names if name not in dropped):
             raise DatasetError(f"{path.name} tells graphs apart, which --memory does not; leave --memory out")
 
     def count_features(self) -> int:
@@ -103,7 +106,7 @@ class NodeStream:
         import pyarrow as pa
         from pyarrow import csv, parquet
 
-        if file.suffix == ".parquet":
+        if ending(file) == ".parquet":
             with parquet.ParquetFile(file) as table:
                 yield from table.iter_batches(ROWS)
             return

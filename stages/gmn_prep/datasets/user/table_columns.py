@@ -20,9 +20,12 @@ COLUMNS = {
 }
 PLACES = {"src": "0", "dst": "1", "id": "0"}
 """Default place of a column in a table without a header."""
-PARTS = {"train": TRAIN, "val": VAL, "valid": VAL, "validation": VAL, "dev": VAL, "test": TEST, "": 0}
-MISSING = ("", "NA", "N/A", "#N/A", "nan", "NaN", "null", "NULL")
-"""Texts that stand for no value."""
+PARTS = {
+    **dict.fromkeys(("train", "training"), TRAIN),
+    **dict.fromkeys(("val", "valid", "validation", "dev"), VAL),
+    **dict.fromkeys(("test", "testing"), TEST),
+    "": 0,
+}
 
 
 def id_names(options: DatasetOptions, *roles: str) -> tuple[str, ...]:
@@ -64,9 +67,10 @@ def take_named(table: UserTable, name: str) -> Any:
 def keep_features(tables: list[UserTable], features: tuple[str, ...], drop: tuple[str, ...]) -> None:
     """Leave the columns that are features: those named, or all but those dropped. Each must be in some table."""
     there = [name for table in tables for name in table.columns]
+    gone = [name for table in tables for name in table.dropped]
     for option, names in (("--features", features), ("--drop", drop)):
         for name in names:
-            if name not in there:
+            if name not in there and (option == "--features" or name not in gone):
                 hint = nearest(name, tuple(there))
                 raise DatasetError(f"{option} names '{name}'; columns that can be features: {', '.join(there)}{hint}")
     for table in tables:

@@ -6,11 +6,13 @@ import numpy as np
 
 from gmn_pipeline.errors import DatasetError
 from gmn_pipeline.types import Array
-from gmn_prep.datasets.user.table_columns import MISSING
 from gmn_prep.datasets.user.table_file import UserTable
+from gmn_prep.datasets.user.written_values import FEW, MISSING
 
 MOST_VALUES = 256
 """Of a column of text: more are names of things, not kinds of things."""
+MOST_BYTES = 4 << 30
+"""Of all features that came from text: a column of 256 values takes 1 kB a row."""
 DAY = 86_400_000_000
 
 
@@ -22,8 +24,16 @@ def stack_features(table: UserTable, notes: list[str]) -> tuple[Array, tuple[str
         columns, column_names = _columns(name, column, table, notes)
         arrays += columns
         names += column_names
-    rows = len(next(iter(table.columns.values())))
-    return np.stack(arrays, axis=1) if arrays else np.zeros((rows, 0), dtype=np.float32), tuple(names)
+        room = 4 * len(table) * sum(array.dtype == np.bool_ for array in arrays)
+        if room > MOST_BYTES:
+            raise DatasetError(
+                f"columns of text up to '{name}' of {table.path.name} take {room / 2**30:.0f} GB as categories of "
+                f"{len(table):,} rows, more than {MOST_BYTES >> 30}; leave one out with --drop {name}, or encode it"
+            )
+    out = np.empty((len(table), len(arrays)), dtype=np.float32)
+    for place, array in enumerate(arrays):
+        out[:, place] = array
+    return out, tuple(names)
 
 
 def _columns(name: str, column: Any, table: UserTable, notes: list[str]) -> tuple[list[Array], list[str]]:
@@ -72,14 +82,17 @@ def _one_per_value(name: str, column: Any, table: UserTable, notes: list[str]) -
     import pyarrow.compute as pc
 
     column = pc.utf8_trim_whitespace(column.cast(pa.string()))
-    values = sorted(set(pc.unique(column).to_pylist()) - {None, *MISSING})
-    if len(values) > MOST_VALUES:
+    column = pc.if_else(pc.is_in(column, value_set=pa.array(MISSING)), None, column)
+    count, known = pc.count_distinct(column).as_py(), len(column) - column.null_count
+    if count > MOST_VALUES or (count > FEW and 2 * count > known):
+        example = column.drop_null()[0].as_py()[:40]
         raise DatasetError(
-            f"column '{name}' of {table.path.name} holds {len(values):,} different texts, as '{values[0][:40]}'; at "
-            f"most {MOST_VALUES} can be categories; leave it out with --drop {name}"
+            f"column '{name}' of {table.path.name} holds {count:,} different texts in {known:,} rows, as '{example}': "
+            f"names rather than categories (at most {MOST_VALUES}); leave it out with --drop {name}"
         )
+    values = sorted(set(pc.unique(column).to_pylist()) - {None})
     notes.append(f"column '{name}' of {table.path.name} is text: read as {len(values)} categories")
-    indicators = [np.asarray(pc.fill_null(pc.equal(column, value), False)).astype(np.float32) for value in values]
+    indicators = [np.asarray(pc.fill_null(pc.equal(column, value), False)) for value in values]
     return indicators, [f"{name}={value}" for value in values]
 
 

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from gmn_pipeline.errors import DatasetError
+from gmn_prep.datasets.user.table_path import TABLE_SUFFIXES, ending, list_files, say_missing
+from gmn_prep.datasets.user.text_file import open_text
+from gmn_prep.datasets.user.written_values import read_written
 
-TABLE_SUFFIXES = (".csv", ".tsv", ".txt", ".parquet")
 SEPARATORS = (",", "\t", ";", "|", " ")
 NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*")
 MOST_ROWS, ROWS_PER_BYTE = 1_000_000, 8
@@ -22,30 +24,20 @@ class UserTable:
     columns: dict[str, Any]
     header: bool = True
     """False: columns are named by their place, from 0."""
+    dropped: tuple[str, ...] = ()
+    """Columns that the user does not want, already taken out."""
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()))) if self.columns else 0
 
 
-def list_files(path: Path) -> list[Path]:
-    """The files a path stands for: itself, those of a pattern as `edges-*.csv`, or those of a list with commas."""
-    if path.is_file():
-        return [path]
-    if any(sign in path.name for sign in "*?["):
-        return sorted(path.parent.glob(path.name))
-    return [Path(part.strip()) for part in str(path).split(",")] if "," in str(path) else [path]
-
-
-def name_files(path: Path) -> str:
-    """What a path's content is called: the stem of the file, of the first of a list, or of a pattern without signs."""
-    first = Path(str(path).split(",")[0]) if not path.is_file() else path
-    return re.sub(r"[*?\[\]]", "", first.stem).strip("-_. ") or "tables"
-
-
-def read_tables(path: Path, texts: tuple[str, ...], *, header: bool, notes: list[str]) -> UserTable:
+def read_tables(
+    path: Path, texts: tuple[str, ...], *, header: bool, notes: list[str], drop: tuple[str, ...] = ()
+) -> UserTable:
     """One table of all files that `path` stands for.
 
-    texts: names of columns to read as text whatever they look like, in lower case: ids. Raises DatasetError.
+    texts: names of columns to read as text whatever they look like, in lower case: ids. drop: columns to leave out.
+    Raises DatasetError.
     """
     import pyarrow as pa
 
@@ -64,18 +56,21 @@ def read_tables(path: Path, texts: tuple[str, ...], *, header: bool, notes: list
         whole = pa.concat_tables([table.select(names) for table, _ in tables], promote_options="permissive")
     except pa.ArrowInvalid as error:
         raise DatasetError(f"{path.name}: columns differ in type between files ({_line(error)})") from error
-    columns = {name: whole.column(name).combine_chunks() for name in names}
-    return UserTable(files[0] if len(files) == 1 else path, columns, tables[0][1])
+    columns = {name: whole.column(name).combine_chunks() for name in names if name not in drop}
+    place = files[0] if len(files) == 1 else path
+    for name, column in columns.items():
+        if name.lower() not in texts:
+            columns[name] = read_written(name, column, place.name, notes)
+    return UserTable(place, columns, tables[0][1], tuple(name for name in names if name in drop))
 
 
 def _read(path: Path, texts: tuple[str, ...], header: bool, notes: list[str]) -> tuple[Any, bool]:
     import pyarrow as pa
 
-    if path.suffix not in TABLE_SUFFIXES or not path.is_file():
-        what = "does not exist" if not path.exists() else f"is no table ({', '.join(TABLE_SUFFIXES)})"
-        raise DatasetError(f"{path} {what}")
+    if ending(path) not in TABLE_SUFFIXES or not path.is_file():
+        raise DatasetError(f"{path} is no table ({', '.join(TABLE_SUFFIXES)})" if path.exists() else say_missing(path))
     try:
-        if path.suffix == ".parquet":
+        if ending(path) == ".parquet":
             table, headed = _read_parquet(path), True
             table.validate(full=True)
         else:
@@ -123,14 +118,14 @@ class TextForm:
 
 def sniff_text(path: Path, *, header: bool, notes: list[str]) -> TextForm:
     """Find separator, comments and names from the first lines of a file."""
-    with path.open("rb") as file:
+    with open_text(path) as file:
         start = file.read(1 << 16)
     if start.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise DatasetError(f"{path.name} is UTF-16 text; save it as UTF-8")
     lines = start.decode("utf-8-sig", errors="replace").splitlines()
     skip = next((i for i, line in enumerate(lines) if not line.startswith("#")), 0)  # comments, as SNAP writes them
     first = lines[skip] if lines else ""
-    separator = "\t" if path.suffix == ".tsv" else max(SEPARATORS, key=first.count)
+    separator = "\t" if ending(path).startswith(".tsv") else max(SEPARATORS, key=first.count)
     fields = [field.strip().strip('"') for field in first.split(separator)]
     if header and fields and all(NUMBER.fullmatch(field) for field in fields):
         header = False
@@ -146,15 +141,16 @@ def _read_text(path: Path, texts: tuple[str, ...], header: bool, notes: list[str
     from pyarrow import csv
 
     form = sniff_text(path, header=header, notes=notes)
-    table = csv.read_csv(
-        path,
-        csv.ReadOptions(skip_rows=form.skip, column_names=None if form.header else form.names),
-        csv.ParseOptions(delimiter=form.separator),
-        csv.ConvertOptions(
-            column_types={name: pa.string() for name in form.names if name.lower() in texts},
-            decimal_point="," if form.decimal_comma else ".",
-        ),
-    )
+    with open_text(path) as file:
+        table = csv.read_csv(
+            file,
+            csv.ReadOptions(skip_rows=form.skip, column_names=None if form.header else form.names),
+            csv.ParseOptions(delimiter=form.separator),
+            csv.ConvertOptions(
+                column_types={name: pa.string() for name in form.names if name.lower() in texts},
+                decimal_point="," if form.decimal_comma else ".",
+            ),
+        )
     return table, form.header
 
 

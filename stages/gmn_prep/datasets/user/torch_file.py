@@ -94,7 +94,17 @@ def _graphs(content: Any, path: Path) -> tuple[list[dict[str, Any]], list[str]]:
 
 
 def _attributes(item: Any) -> Any:
-    """The attributes of a Data or a dict; None for anything else."""
+    """The attributes of a Data or a dict; None for anything else. PyG's names of pairs become ours."""
+    item = _plain_attributes(item)
+    if item is not None and "edge_label_index" in item and not {"y", "pairs"} & set(item):
+        item = {key: value for key, value in item.items() if key not in ("edge_label_index", "edge_label")} | {
+            "pairs": item["edge_label_index"].T,
+            **({"y": item["edge_label"]} if "edge_label" in item else {}),
+        }
+    return item
+
+
+def _plain_attributes(item: Any) -> Any:
     if isinstance(item, dict):
         return item
     if hasattr(item, "node_types"):

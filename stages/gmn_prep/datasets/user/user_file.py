@@ -10,7 +10,14 @@ from gmn_prep.datasets.public.raw_files import digest_files
 from gmn_prep.datasets.user.edge_list_file import find_node_table, read_edge_list
 from gmn_prep.datasets.user.graph_table import find_graph_table
 from gmn_prep.datasets.user.npz_file import read_npz
-from gmn_prep.datasets.user.table_file import TABLE_SUFFIXES, list_files, name_files
+from gmn_prep.datasets.user.table_path import (
+    SUFFIXES,
+    TABLE_SUFFIXES,
+    ending,
+    list_files,
+    name_files,
+    say_missing,
+)
 from gmn_prep.datasets.user.torch_file import read_torch
 from gmn_prep.tokenize_settings import TABLE_OPTIONS
 
@@ -31,7 +38,7 @@ def load_user_file(path: Path, options: DatasetOptions) -> tuple[Graph, tuple[st
         from gmn_prep.datasets.user.sorted_edges import read_sorted_edges
 
         return read_sorted_edges(path, options, options.scratch)
-    arrays, notes = READERS[path.suffix](path, options)
+    arrays, notes = READERS[ending(path)](path, options)
     graph, more = graph_from_arrays(arrays, options, path)
     return graph, (*notes, *more)
 
@@ -40,12 +47,12 @@ def identify_user_file(path: Path, options: DatasetOptions) -> dict[str, Any]:
     """What the graph depends on: the bytes of the file and of its node table, and the options."""
     check_user_file(path, options)
     files = [("edges", file) for file in list_files(path)]
-    if path.suffix in TABLE_SUFFIXES:
+    if ending(path) in TABLE_SUFFIXES:
         table = find_node_table(path, options)
         files += [("nodes", file) for file in list_files(table)] if table else []
         graphs = find_graph_table(path)
         files += [("graphs", graphs)] if graphs else []
-    identity: dict[str, Any] = {"dataset": name_files(path), "format": path.suffix, "content": digest_files(files)}
+    identity: dict[str, Any] = {"dataset": name_files(path), "format": ending(path), "content": digest_files(files)}
     given_options = {name: getattr(options, name) for name in ("directed", "task", "metric", "classes", *TABLE_OPTIONS)}
     given_options["header"] = None if options.header else "none"
     texts = {
@@ -59,14 +66,14 @@ def check_user_file(path: Path, options: DatasetOptions) -> None:
     files = list_files(path)
     for file in files or [path]:
         if not file.exists():
-            raise DatasetError(f"{file} does not exist")
-        if file.suffix not in READERS or not file.is_file():
+            raise DatasetError(say_missing(file))
+        if ending(file) not in SUFFIXES or not file.is_file():
             what = "a folder" if file.is_dir() else f"a '{file.suffix}' file" if file.is_file() else "no plain file"
-            raise DatasetError(f"{file} is {what}; a dataset of your own is one of {', '.join(READERS)}")
+            raise DatasetError(f"{file} is {what}; a dataset of your own is one of {', '.join(SUFFIXES)}")
     for name in ("nodes", "graphs"):
         if getattr(options, name) is not None:
             raise DatasetError(f"--{name} sets the size of a generated dataset; {path.name} has a size already")
     for name in ("node_table", *TABLE_OPTIONS):
-        if getattr(options, name) and path.suffix not in TABLE_SUFFIXES:
+        if getattr(options, name) and ending(path) not in TABLE_SUFFIXES:
             option = f"--{name.replace('_', '-')}"
             raise DatasetError(f"{option} goes with a table of edges ({', '.join(TABLE_SUFFIXES)}), not {path.name}")

@@ -14,9 +14,9 @@ from gmn_pipeline.graph import Graph, Texts
 from gmn_pipeline.task import Task
 from gmn_pipeline.types import Array
 from gmn_prep.datasets.entry import DatasetOptions
-from gmn_prep.datasets.user.labels import read_labels
+from gmn_prep.datasets.user.labels import Labels, read_labels
 from gmn_prep.datasets.user.user_splits import MASKS, complete_splits, read_splits
-from gmn_prep.datasets.user.user_task import AskedTask, choose_level, read_asked_task
+from gmn_prep.datasets.user.user_task import AskedTask, choose_item, read_asked_task
 from gmn_prep.datasets.wanted_task import link_metric
 
 EDGES = ("edge_index", "edges", "indptr", "indices")
@@ -24,6 +24,8 @@ FIELDS = ("x", "y", "edge_attr", "graph_ptr", "pairs", "splits", *MASKS, "time")
 TEXTS = ("x_names", "edge_names", "class_names", "node_ids", "graph_ids")
 SCALARS = ("num_nodes", "directed", "level", "kind", "metric", "classes", "class_weighted")
 KEYS = (*EDGES, *FIELDS, *TEXTS, *SCALARS)
+UNBALANCED = 0.9
+"""Share of one class beyond which a note is given."""
 MOST_CATEGORIES = 1000
 """Of an integer feature, or as many as there are rows: larger numbers are quantities."""
 
@@ -56,7 +58,7 @@ def _build(
     fields: dict[str, Any] = {key: arrays.get(key) for key in ("x", "edge_attr", "graph_ptr", "x_names", "edge_names")}
     fields["directed"] = options.directed or bool(arrays.get("directed", False))
     asked = read_asked_task(options, arrays)
-    if asked.level == "link" and "pairs" not in arrays:
+    if asked.item == "link" and "pairs" not in arrays:
         return _draw_links(build(edges, nodes, **fields), arrays, options, asked)
     task, y = _choose_task(arrays, nodes, asked, notes)
     splits, pairs = read_splits(arrays), arrays.get("pairs")
@@ -108,13 +110,26 @@ def _choose_task(
             return None, None
         notes += labels.notes
         graphs = None if arrays.get("graph_ptr") is None else len(arrays["graph_ptr"]) - 1
-        level = choose_level(len(labels.y), nodes, graphs, pairs="pairs" in arrays, asked=asked)
+        item = choose_item(len(labels.y), nodes, graphs, pairs="pairs" in arrays, asked=asked)
         names = labels.names or arrays.get("class_names")
+        if labels.kind == "multiclass" and asked.metric is None:
+            notes += _say_unbalanced(labels, names)
         options: dict[str, Any] = {"class_weighted": asked.class_weighted, "class_names": names}
-        return Task.of(level, labels.kind, labels.classes, asked.metric, **options), labels.y  # type: ignore[arg-type]
+        return Task.of(item, labels.kind, labels.classes, asked.metric, **options), labels.y  # type: ignore[arg-type]
     if asked:
         raise DatasetError("a task is given but there are no labels; add them (y), or leave the task out")
     return None, None
+
+
+def _say_unbalanced(labels: Labels, names: Any) -> list[str]:
+    """A note where nearly all items are of one class: accuracy is then high for a model that learned nothing."""
+    counts = np.bincount(labels.y[labels.y >= 0], minlength=1)
+    share = counts.max() / max(counts.sum(), 1)
+    if share <= UNBALANCED:
+        return []
+    name = names[counts.argmax()] if names else counts.argmax()
+    other = "--task binary --metric average_precision" if labels.classes == 2 else "--metric macro_f1"
+    return [f"{share:.1%} of labels are of class {name}, so accuracy says little; {other} looks at the rare ones"]
 
 
 def _add_ids(graph: Graph, arrays: dict[str, Any]) -> Graph:
@@ -147,8 +162,9 @@ def _edge_rows(arrays: dict[str, Any]) -> tuple[Array, int | None]:
     nodes = int(num_nodes) if num_nodes is not None else len(arrays["x"]) if "x" in arrays else None
     forms = [form for form in ("edge_index", "edges", "indptr") if form in arrays]
     if len(forms) != 1 or ("indptr" in arrays) != ("indices" in arrays):
-        present = ", ".join(key for key in EDGES if key in arrays) or "none of them"
-        raise DatasetError(f"found {present}; give edges as edge_index, as edges, or as indptr and indices")
+        present = ", ".join(key for key in EDGES if key in arrays)
+        what = f"found {present}" if present else "there are no edges"
+        raise DatasetError(f"{what}; give edges as edge_index, as edges, or as indptr and indices")
     if "indptr" in arrays:
         rows = Graph(arrays["indptr"], arrays["indices"], directed=True)  # checks the pointers before they are used
         return np.stack([rows.slot_sources, rows.indices], axis=1), nodes or rows.num_nodes

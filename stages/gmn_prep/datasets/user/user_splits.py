@@ -11,6 +11,7 @@ from gmn_prep.datasets.splits import draw_splits
 
 MASKS = {"train_mask": TRAIN, "val_mask": VAL, "test_mask": TEST}
 SHARES = (0.6, 0.2)
+PARTS = (TRAIN, VAL, TEST)
 
 
 def read_splits(arrays: dict[str, Any]) -> Array | None:
@@ -43,6 +44,10 @@ def complete_splits(graph: Graph, time: Array | None, seed: int) -> tuple[Graph,
     if graph.splits is None:
         drawn = draw_splits(graph.num_items, SHARES, seed, strata=np.where(known, 0, -1))
         notes = [f"no split given: drew a random 60/20/20 split with seed {seed}"]
+        rare = graph.y if graph.task is not None and graph.task.kind in ("multiclass", "binary") else None
+        if rare is not None and _lacks_a_class(drawn[0], rare):
+            drawn = _share_classes(drawn, rare, seed)
+            notes[0] += ", each class by itself, as some are rare"
         if np.unique(drawn[drawn > 0]).size < 3:
             count = np.count_nonzero(known)
             notes.append(f"{count} labelled items are too few for training, validation and testing each")
@@ -59,14 +64,35 @@ def _draw_rest(graph: Graph, known: Array, seed: int) -> tuple[Graph, list[str]]
     """Validation and test items, half each of those that are not for training."""
     assert graph.splits is not None
     splits = np.array(graph.splits)
-    free = known & np.all(splits == 0, axis=0)
-    if np.count_nonzero(free) < 2:
-        raise DatasetError("all items are for training and none are left to test on; leave the split out to draw one")
-    drawn = draw_splits(graph.num_items, (0.5, 0.5), seed, strata=np.where(free, 0, -1))[0]
-    splits[:, drawn == TRAIN], splits[:, drawn == VAL] = VAL, TEST
-    count = np.count_nonzero(free)
+    for codes in splits:
+        free = known & (codes == 0)
+        if np.count_nonzero(free) < 2:
+            raise DatasetError(
+                "all items are for training and none are left to test on; leave the split out to draw one"
+            )
+        drawn = draw_splits(graph.num_items, (0.5, 0.5), seed, strata=np.where(free, 0, -1))[0]
+        codes[drawn == TRAIN], codes[drawn == VAL] = VAL, TEST
+    count = np.count_nonzero(splits[0] != TRAIN)
     note = f"only training items given: drew validation and test from the other {count:,} with seed {seed}"
     return graph.replace(splits=splits), [note]
+
+
+def _lacks_a_class(codes: Array, y: Array) -> bool:
+    """Whether a class of at least three items is missing from a part."""
+    count = int(y.max(initial=-1)) + 1
+    common = np.bincount(y[y >= 0], minlength=count) >= 3
+    return any((np.bincount(y[(codes == part) & (y >= 0)], minlength=count)[common] == 0).any() for part in PARTS)
+
+
+def _share_classes(drawn: Array, y: Array, seed: int) -> Array:
+    """A split with at least one item of every class of three or more in every part; `drawn` serves for the others."""
+    drawn = np.array(drawn)
+    for value in np.flatnonzero(np.bincount(y[y >= 0]) >= 3):
+        members = np.flatnonzero(y == value)
+        fifth = max(1, round((1 - sum(SHARES)) * members.size))
+        shares = ((members.size - 2 * fifth) / members.size, fifth / members.size)
+        drawn[0, members] = draw_splits(drawn.shape[1], shares, seed, strata=np.where(y == value, 0, -1))[0, members]
+    return drawn
 
 
 def split_by_time(time: Array, known: Array) -> Array:

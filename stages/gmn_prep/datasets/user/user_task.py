@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 from gmn_pipeline.errors import DatasetError, nearest
 from gmn_pipeline.metrics import Kind
-from gmn_pipeline.task import Level
+from gmn_pipeline.task import KEYS, Item
 from gmn_prep.datasets.entry import DatasetOptions
 
 
@@ -13,22 +13,22 @@ from gmn_prep.datasets.entry import DatasetOptions
 class AskedTask:
     """What a file or the command line says about the task; None where they are silent."""
 
-    level: str | None = None
+    item: str | None = None
     kind: str | None = None
     metric: str | None = None
     classes: int | None = None
     class_weighted: bool = False
 
     def __bool__(self) -> bool:
-        return any((self.level, self.kind, self.metric, self.classes, self.class_weighted))
+        return any((self.item, self.kind, self.metric, self.classes, self.class_weighted))
 
 
 def read_asked_task(options: DatasetOptions, file: dict[str, Any]) -> AskedTask:
     """The command line's word on each point, else the file's (`level`, `kind`, `metric`, `classes`)."""
-    level, kind = parse_task(options.task)
+    item, kind = parse_task(options.task)
     classes = file.get("classes") if options.classes is None else options.classes
     return AskedTask(
-        level=level or file.get("level"),
+        item=item or file.get(KEYS["item"]),
         kind=kind or file.get("kind"),
         metric=options.metric or file.get("metric"),
         classes=None if classes is None else int(classes),
@@ -36,23 +36,23 @@ def read_asked_task(options: DatasetOptions, file: dict[str, Any]) -> AskedTask:
     )
 
 
-def choose_level(items: int, nodes: int, graphs: int | None, *, pairs: bool, asked: AskedTask) -> str:
+def choose_item(items: int, nodes: int, graphs: int | None, *, pairs: bool, asked: AskedTask) -> str:
     """What carries a label: as given, otherwise pairs if there are any, graphs if labels are as many, or nodes."""
-    if asked.level is not None:
-        return asked.level
+    if asked.item is not None:
+        return asked.item
     return "link" if pairs else "graph" if graphs is not None and items == graphs != nodes else "node"
 
 
 def parse_task(task: str | None) -> tuple[str | None, str | None]:
-    """Level and kind of `graph-regression`; either may be left out."""
+    """Item and kind of `graph-regression`; either may be left out."""
     parts: dict[str, str] = {}
-    levels, kinds = get_args(Level), get_args(Kind)
+    items, kinds = get_args(Item), get_args(Kind)
     for word in task.split("-") if task else ():
-        place = "level" if word in levels else "kind" if word in kinds else None
+        place = "item" if word in items else "kind" if word in kinds else None
         if place is None or place in parts:
             raise DatasetError(
-                f"task '{task}' is not known; allowed: a level ({', '.join(levels)}), "
-                f"a kind ({', '.join(kinds)}), or both as graph-regression{nearest(word, levels + kinds)}"
+                f"task '{task}' is not known; allowed: an item ({', '.join(items)}), "
+                f"a kind ({', '.join(kinds)}), or both as graph-regression{nearest(word, items + kinds)}"
             )
         parts[place] = word
-    return parts.get("level"), parts.get("kind")
+    return parts.get("item"), parts.get("kind")

@@ -96,7 +96,7 @@ class InputFacts:
     edge_columns: int
     edge_categories: tuple[int, ...] | None
     tokens: TokenSettings
-    level: str
+    item: str
     """node, graph or link."""
     outputs: int
 

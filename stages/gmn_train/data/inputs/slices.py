@@ -17,7 +17,7 @@ from gmn_train.data.inputs.record import ModelInputs, Neighbourhood, NodeOrder, 
 from gmn_train.data.inputs.rows import concatenate_ranges
 from gmn_train.data.inputs.source import InputSource, gather_tokens, node_tensors, scan_order
 from gmn_train.data.read_ahead import Clock
-from gmn_train.data.token_chunks import LazyChunks, TokenChunk
+from gmn_train.data.token_chunks import TokenChunk, cut_chunks
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,7 @@ class SlicedGraph:
         if edge_attr is not None and source.reads_tokens and source.all_edge_attr is not None:
             edge_attr = torch.cat([edge_attr, source.all_edge_attr])  # those that tokens read, by slot
 
-        def load(number: int) -> TokenChunk:
-            rows = slice(number * step, min((number + 1) * step, len(ids)))
+        def load(rows: slice) -> TokenChunk:
             batch = gather_tokens(source, ids[rows], self.epoch)
             edge_rows = None if batch.edge_slots is None or not source.reads_edges else batch.edge_slots + first_edge
             nodes, n = self.row_of[batch.nodes], len(self.ids)
@@ -87,8 +86,7 @@ class SlicedGraph:
         step = len(ids) if chunk_nodes is None else min(chunk_nodes, -(-len(ids) // 2))  # two: computed again
         tokens: Sequence[TokenChunk] = ()
         if source.reads_tokens and len(ids):
-            sizes = [min(step, len(ids) - first) for first in range(0, len(ids), step)]
-            tokens = tuple(map(load, range(len(sizes)))) if keep_tokens else LazyChunks(sizes, load, clock)
+            tokens = cut_chunks(len(ids), step, load, keep=keep_tokens, clock=clock)
         one = np.zeros(len(ids), np.int64)
         return ModelInputs(
             settings=source.view.settings,

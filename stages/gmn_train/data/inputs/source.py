@@ -124,7 +124,7 @@ class InputSource:
             edge_columns=self._edges.columns.count if self._edges is not None and self.reads_edges else 0,
             edge_categories=self._edges.columns.categories if self._edges is not None and self.reads_edges else None,
             tokens=self.view.settings,
-            level=task.level if task else "node",
+            item=task.item if task else "node",
             outputs=task.outputs if task else self.config.width,
         )
 

@@ -12,7 +12,7 @@ from gmn_train.data.inputs.record import ModelInputs
 from gmn_train.data.inputs.rows import concatenate_ranges, neighbourhood, pair_rows
 from gmn_train.data.inputs.source import InputSource, gather_tokens, node_tensors, scan_order
 from gmn_train.data.read_ahead import Clock
-from gmn_train.data.token_chunks import LazyChunks, TokenChunk
+from gmn_train.data.token_chunks import TokenChunk, cut_chunks
 
 
 def whole_inputs(
@@ -56,8 +56,7 @@ def whole_inputs(
     if step < 1 and len(ids):
         raise ModelError(f"chunk_nodes is {chunk_nodes}; it must be at least 1")
 
-    def load(number: int) -> TokenChunk:
-        rows = slice(number * step, min((number + 1) * step, len(ids)))
+    def load(rows: slice) -> TokenChunk:
         batch = gather_tokens(source, ids[rows], epoch)
         nodes, edge_rows = batch.nodes, batch.edge_slots if source.reads_edges else None
         if not everything:
@@ -68,10 +67,7 @@ def whole_inputs(
 
     tokens: Sequence[TokenChunk] = ()
     if source.reads_tokens and len(ids):
-        sizes_of_chunks = [min(step, len(ids) - first) for first in range(0, len(ids), step)]
-        tokens = (
-            tuple(map(load, range(len(sizes_of_chunks)))) if keep_tokens else LazyChunks(sizes_of_chunks, load, clock)
-        )
+        tokens = cut_chunks(len(ids), step, load, keep=keep_tokens, clock=clock)
     return ModelInputs(
         settings=source.view.settings,
         node_ids=torch.from_numpy(ids),

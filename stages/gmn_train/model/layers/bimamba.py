@@ -157,18 +157,23 @@ class BiMamba(nn.Module):
 
     def fits_tiles(self, rows: Tensor, ptr: Tensor, only_last: bool) -> bool:
         """Whether the layer runs as one pass over tiles: `tiles.layer`."""
-        if self.backend not in ("auto", "numba") or not has_kernels(rows) or torch.is_autocast_enabled("cpu"):
+        if self.backend not in ("auto", "numba") or not has_kernels(rows):
             return False
         return len(rows) > 0 and not (only_last and is_long(ptr))
 
     def _tiles(self, rows: Tensor, ptr: Tensor, only_last: bool, again: bool) -> Tensor:
         branches = [b for b in (self.forward_branch, self.backward_branch) if b is not None]
-        packed = pack_layer(self.norm, branches, self.out_proj.weight)
+        with torch.autocast("cpu", enabled=False):
+            packed = pack_layer(self.norm, branches, self.out_proj.weight)
         dropped = self.dropout > 0 and self.training
+        half = rows.dtype == torch.float32 and torch.is_autocast_enabled("cpu")
         if is_long(ptr):
-            return rows + dropout(run_long_layer(rows, packed, ptr, self.norm.eps), self.dropout, self.training)
+            update = run_long_layer(rows, packed, ptr, self.norm.eps, half=half)
+            return rows + dropout(update, self.dropout, self.training)
         ends = last_rows(ptr) if only_last else None
-        out = run_layer(rows, packed, ptr, self.norm.eps, only_last=only_last, residual=not dropped, again=again)
+        out = run_layer(
+            rows, packed, ptr, self.norm.eps, only_last=only_last, residual=not dropped, half=half, again=again
+        )
         if not dropped:
             return out
         return (rows if ends is None else rows[ends]) + dropout(out, self.dropout, self.training)

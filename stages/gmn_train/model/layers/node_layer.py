@@ -13,12 +13,12 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import gelu, relu
 
 from gmn_pipeline.errors import ModelError
 from gmn_train.data.inputs.record import Neighbourhood, NodeOrder
 from gmn_train.grains.grain import row_grain_here
 from gmn_train.model.layers.bimamba import BiMamba
+from gmn_train.model.layers.finish import ACTIVATE, Activation, finish
 from gmn_train.model.layers.full_precision import full
 from gmn_train.model.layers.heads import ACTIVATIONS
 from gmn_train.model.layers.norms import BatchNorm, LayerNorm
@@ -28,7 +28,6 @@ from gmn_train.model.message_passing.reach import pass_messages
 
 Norm = Literal["batch", "layer", "none"]
 Residual = Literal["linear", "identity", "none"]
-Activation = Literal["relu", "gelu"]
 
 
 class NodeLayer(nn.Module):
@@ -61,7 +60,7 @@ class NodeLayer(nn.Module):
         if scan is None and branch is None:
             raise ModelError("a node layer with neither a scan nor an MPNN branch mixes nothing; give it one of them")
         self.scan, self.branch, self.dropout, self.residual = scan, branch, dropout, residual
-        self.activate = gelu if activation == "gelu" else relu
+        self.activation: Activation = activation
         narrow = scan is not None and scan_width not in (None, width)
         self.down = nn.Linear(width, scan_width or width) if narrow else None
         self.up = nn.Linear(scan_width or width, width) if narrow else None
@@ -80,15 +79,16 @@ class NodeLayer(nn.Module):
         parts = [h] if identity else [full(self.skip(h))] if self.skip is not None else []
         if self.branch is not None:
             messages = full(pass_messages(self.branch, h, near, edge_states))
-            parts.append(self.activate(messages) if identity else messages)
+            parts.append(ACTIVATE[self.activation](messages) if identity else messages)
         if self.scan is not None:
             update = scan_nodes(self.scan, h if self.down is None else full(self.down(h)), order)
             if self.up is not None:
                 update = full(self.up(update))
             parts.append(quick_dropout(update, self.dropout, self.training))
-        out: Tensor = self.norm(sum(parts[1:], parts[0]))
-        if not identity:
-            out = quick_dropout(self.activate(out), self.dropout, self.training)
+        total = sum(parts[1:], parts[0])
+        out: Tensor = (
+            self.norm(total) if identity else finish(self.norm, total, self.activation, self.dropout, self.training)
+        )
         if self.ffn is not None:
             out = out + quick_dropout(full(self.ffn(out)), self.dropout, self.training)
         return out

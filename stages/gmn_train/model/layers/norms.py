@@ -42,10 +42,10 @@ class BatchNorm(nn.BatchNorm1d):
         else:
             out, mean, variance = BatchNormRows.apply(x, self.weight, self.bias, self.eps)  # type: ignore[no-untyped-call]
             rows = len(x)
-        self._track(mean, variance, rows)
+        self.track(mean, variance, rows)
         return out
 
-    def _track(self, mean: Tensor, variance: Tensor, rows: int) -> None:
+    def track(self, mean: Tensor, variance: Tensor, rows: int) -> None:
         """Move the running statistics towards those of a batch."""
         if self.running_mean is not None and self.running_var is not None and self.num_batches_tracked is not None:
             with torch.no_grad():

@@ -16,6 +16,7 @@ from gmn_train.model.layers.full_precision import full
 from gmn_train.model.message_passing.edge_order import EdgeOrder, row_ranges
 from gmn_train.model.message_passing.edge_states import EdgeStates
 from gmn_train.model.message_passing.gated_kernels import gated_node_gradients, gated_state_gradients, gated_sums
+from gmn_train.model.message_passing.state_sums import FEW_STATES, StateSums
 from gmn_train.model.tiles.vectors import LANES
 
 
@@ -61,10 +62,15 @@ class GatedSums(torch.autograd.Function):
         order: EdgeOrder = ctx.order
         grad_nodes, grad_states = torch.empty_like(nodes), torch.zeros_like(states)  # (S, 4d), (K, 2d)
         arrays, dy = [a.detach().numpy() for a in (nodes, states, rows)], grad_out.contiguous().numpy()
+        few = ctx.needs_input_grad[1] and len(states) <= FEW_STATES
+        sums = StateSums(row_ranges(len(nodes)), states, wanted=few)
         run_tasks(
-            lambda task: gated_node_gradients(*arrays, *order, *task, dy, grad_nodes.numpy()), row_ranges(len(nodes))
+            lambda n: gated_node_gradients(*arrays, *order, *sums.ranges[n], dy, grad_nodes.numpy(), sums.parts[n]),
+            range(len(sums.ranges)),
         )
-        if ctx.needs_input_grad[1]:
+        if few:
+            grad_states = sums.total()
+        elif ctx.needs_input_grad[1]:
             columns = [(c, c + LANES) for c in range(0, nodes.shape[1] // 4, LANES)]
             run_tasks(lambda task: gated_state_gradients(*arrays, *order[1:4], *task, dy, grad_states.numpy()), columns)
         return grad_nodes, grad_states, None, None

@@ -34,19 +34,27 @@ PIECE = 8192
 
 
 def run_layer(
-    x: Tensor, packed: Packed, seq_ptr: Tensor, eps: float, *, only_last: bool, residual: bool, again: bool = False
+    x: Tensor,
+    packed: Packed,
+    seq_ptr: Tensor,
+    eps: float,
+    *,
+    only_last: bool,
+    residual: bool,
+    half: bool = False,
+    again: bool = False,
 ) -> Tensor:
     """The layer's update of rows x (total, d), or of each sequence's last row only; residual: with x added.
 
-    again: only the gradient is wanted, the values are zeros.
+    half: products of bfloat16. again: only the gradient is wanted, the values are zeros.
     """
-    out: Tensor = TileLayer.apply(seq_ptr.numpy(), eps, only_last, residual, again, x, *packed)  # type: ignore[no-untyped-call]
+    out: Tensor = TileLayer.apply(seq_ptr.numpy(), eps, only_last, residual, half, again, x, *packed)  # type: ignore[no-untyped-call]
     return out
 
 
-def run_long_layer(x: Tensor, packed: Packed, seq_ptr: Tensor, eps: float) -> Tensor:
+def run_long_layer(x: Tensor, packed: Packed, seq_ptr: Tensor, eps: float, *, half: bool = False) -> Tensor:
     """The layer's update of rows x (total, d) of sequences of any length, without x added."""
-    out: Tensor = LongLayer.apply(seq_ptr.numpy(), eps, x, *packed)  # type: ignore[no-untyped-call]
+    out: Tensor = LongLayer.apply(seq_ptr.numpy(), eps, half, x, *packed)  # type: ignore[no-untyped-call]
     return out
 
 
@@ -54,7 +62,7 @@ class LongLayer(torch.autograd.Function):
     """The same for sequences longer than a tile: see `long_kernels`."""
 
     @staticmethod
-    def forward(ctx: Any, ptr: IntArray, eps: float, x: Tensor, *packed: Tensor) -> Tensor:
+    def forward(ctx: Any, ptr: IntArray, eps: float, half: bool, x: Tensor, *packed: Tensor) -> Tensor:
         x = x.contiguous()
         weights, keep = kernel_weights(packed), any(ctx.needs_input_grad)
         tasks = direction_tasks(ptr, len(weights.states))
@@ -65,18 +73,18 @@ class LongLayer(torch.autograd.Function):
 
         def work(task: tuple[int, int, int, int]) -> None:
             _, lo, hi, k = task
-            long_outputs(rows_x, eps, ptr, lo, hi, k, weights, keep, kept_ptr, kept[k].numpy(), parts[k].numpy())
+            long_outputs(rows_x, eps, ptr, lo, hi, k, half, weights, keep, kept_ptr, kept[k].numpy(), parts[k].numpy())
 
         run_tasks(work, tasks)
         ctx.save_for_backward(x, kept, *packed)
-        ctx.layout = (ptr, kept_ptr, eps)
+        ctx.layout = (ptr, kept_ptr, eps, half)
         return parts[0] if len(parts) == 1 else parts[0].add_(parts[1])
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad_out: Tensor) -> tuple[Tensor | None, ...]:
         x, kept, *packed = ctx.saved_tensors
-        ptr, kept_ptr, eps = ctx.layout
+        ptr, kept_ptr, eps, half = ctx.layout
         weights, shapes = kernel_weights(packed), [tuple(p.shape) for p in packed]
         tasks = direction_tasks(ptr, len(weights.states))
         totals, parts = make_totals(shapes, len(tasks)), x.new_zeros(len(weights.states), *x.shape)
@@ -86,11 +94,11 @@ class LongLayer(torch.autograd.Function):
             number, lo, hi, k = task
             mine = Totals(*(t[number] for t in totals))
             arrays = (kept_ptr, kept[k].numpy(), dy, parts[k].numpy())
-            long_gradients(rows_x, eps, ptr, lo, hi, k, weights, *arrays, mine)
+            long_gradients(rows_x, eps, ptr, lo, hi, k, half, weights, *arrays, mine)
 
         run_tasks(work, tasks)
         grads = unpack_totals([torch.from_numpy(t) for t in sum_ranges(totals)], shapes, x.dtype)
-        return (None, None, parts[0] if len(parts) == 1 else parts[0].add_(parts[1]), *grads)
+        return (None, None, None, parts[0] if len(parts) == 1 else parts[0].add_(parts[1]), *grads)
 
 
 def direction_tasks(ptr: IntArray, directions: int) -> list[tuple[int, int, int, int]]:
@@ -104,7 +112,15 @@ class TileLayer(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, ptr: IntArray, eps: float, only_last: bool, residual: bool, again: bool, x: Tensor, *packed: Tensor
+        ctx: Any,
+        ptr: IntArray,
+        eps: float,
+        only_last: bool,
+        residual: bool,
+        half: bool,
+        again: bool,
+        x: Tensor,
+        *packed: Tensor,
     ) -> Tensor:
         x = x.contiguous()
         rows = len(ptr) - 1 if only_last else len(x)
@@ -112,19 +128,19 @@ class TileLayer(torch.autograd.Function):
         weights, rows_x, rows_out = kernel_weights(packed), x.detach().numpy(), out.numpy()
 
         def work(task: tuple[int, int]) -> None:
-            layer_outputs(rows_x, eps, ptr, *task, TILE_ROWS, only_last, residual, weights, rows_out)
+            layer_outputs(rows_x, eps, ptr, *task, TILE_ROWS, only_last, residual, half, weights, rows_out)
 
         if not again:
             run_tasks(work, cut_rows(ptr, ROWS_PER_RANGE, RANGES))
         ctx.save_for_backward(x, *packed)
-        ctx.layout = (ptr, eps, only_last, residual)
+        ctx.layout = (ptr, eps, only_last, residual, half)
         return out
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad_out: Tensor) -> tuple[Tensor | None, ...]:
         x, *packed = ctx.saved_tensors
-        ptr, eps, only_last, residual = ctx.layout
+        ptr, eps, only_last, residual, half = ctx.layout
         grad_x, ranges = torch.empty_like(x), cut_rows(ptr, ROWS_PER_RANGE, RANGES)
         shapes = [tuple(p.shape) for p in packed]
         totals = make_totals(shapes, len(ranges))
@@ -135,12 +151,12 @@ class TileLayer(torch.autograd.Function):
         def work(task: tuple[int, tuple[int, int]]) -> None:
             number, (lo, hi) = task
             mine = Totals(*(t[number] for t in totals))
-            layer_gradients(rows_x, eps, ptr, lo, hi, TILE_ROWS, only_last, residual, weights, *arrays, mine)
+            layer_gradients(rows_x, eps, ptr, lo, hi, TILE_ROWS, only_last, residual, half, weights, *arrays, mine)
 
         run_tasks(work, list(enumerate(ranges)))
         sums = [torch.from_numpy(t) for t in sum_ranges(totals)]
         grads = unpack_totals(sums, shapes, x.dtype)
-        return (None, None, None, None, None, grad_x, *grads)
+        return (None, None, None, None, None, None, grad_x, *grads)
 
 
 def kernel_weights(packed: Sequence[Tensor]) -> Weights:

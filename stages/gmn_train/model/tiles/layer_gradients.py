@@ -14,6 +14,7 @@ from numba import njit
 from gmn_train.model.layers.conv_kernels import flush_conv, make_conv_sums, sequence_conv_gradients
 from gmn_train.model.scan.gradient_kernels import flush_sums, make_sums, make_tape, sequence_gradients
 from gmn_train.model.scan.kernels import CHUNK, GROUP
+from gmn_train.model.tiles.half_products import product
 from gmn_train.model.tiles.inner import inner
 from gmn_train.model.tiles.layer_kernels import (
     local_borders,
@@ -104,8 +105,8 @@ def direction_gradients(
         for j in range(R):
             g.low[i, 2 * N + j] = g.rank[i, j]
     multiply(acc, up_at, E, R, E, r.low, 2 * N, 1, Q, g.dt, 0, E, rows, True)
-    multiply(g.u, 0, E, rows, E, g.low, 0, Q, 1, w.states_back, direction * Q * E, E, 2 * N + R, True)
-    multiply(acc, states_at, Q, E, Q, r.u, 0, 1, E, g.low, 0, Q, rows, True)
+    product(g.u, 0, E, rows, E, g.low, 0, Q, 1, w.states_back, direction * Q * E, E, 2 * N + R, True, r.pairs)
+    product(acc, states_at, Q, E, Q, r.u, 0, 1, E, g.low, 0, Q, rows, True, r.pairs)
     for s in range(seq_lo, seq_hi):
         lo, hi = local_borders(ptr, s, seq_lo, single)
         sequence_conv_gradients(
@@ -126,7 +127,7 @@ def tile_gradients(x, eps, ptr, seq_lo, seq_hi, ends, residual, w, r, g, tape, s
         grad_i, update_i = grad_out[seq_lo + i if ends else begin + i], g.update[i]
         for j in range(d):
             update_i[j] = grad_i[j]
-    multiply(g.y, 0, k * E, wanted, k * E, g.update, 0, dp, 1, w.outputs_back, 0, k * E, d, False)
+    product(g.y, 0, k * E, wanted, k * E, g.update, 0, dp, 1, w.outputs_back, 0, k * E, d, False, r.pairs)
     for direction in range(k):
         single = ends and direction == 1
         source, grad_source = (r.gates, g.gates) if single else (r.projected, g.projected)
@@ -135,13 +136,13 @@ def tile_gradients(x, eps, ptr, seq_lo, seq_hi, ends, residual, w, r, g, tape, s
             source, gates, grad_source, grad_gates, ptr, seq_lo, seq_hi, ends, direction, w, r, g, tape,
             sums[direction], conv_sums[direction], acc,
         )  # fmt: skip
-    multiply(acc, outputs_at, dp, k * E, dp, r.y, 0, 1, k * E, g.update, 0, dp, wanted, True)
+    product(acc, outputs_at, dp, k * E, dp, r.y, 0, 1, k * E, g.update, 0, dp, wanted, True, r.pairs)
     columns = E if ends else G
-    multiply(g.normed, 0, dp, rows, dp, g.projected, 0, G, 1, w.inputs_back, 0, dp, columns, False)
-    multiply(acc, 0, G, d, columns, r.normed, 0, 1, dp, g.projected, 0, G, rows, True)
+    product(g.normed, 0, dp, rows, dp, g.projected, 0, G, 1, w.inputs_back, 0, dp, columns, False, r.pairs)
+    product(acc, 0, G, d, columns, r.normed, 0, 1, dp, g.projected, 0, G, rows, True, r.pairs)
     if ends:
-        multiply(g.last, 0, dp, count, dp, g.gates, E, G, 1, w.inputs_back, E * dp, dp, G - E, False)
-        multiply(acc, E, G, d, G - E, r.last, 0, 1, dp, g.gates, E, G, count, True)
+        product(g.last, 0, dp, count, dp, g.gates, E, G, 1, w.inputs_back, E * dp, dp, G - E, False, r.pairs)
+        product(acc, E, G, d, G - E, r.last, 0, 1, dp, g.gates, E, G, count, True, r.pairs)
         for s in range(seq_lo, seq_hi):
             at = ptr[s + 1] - 1 - begin
             for j in range(d):
@@ -165,14 +166,14 @@ def flush_products(acc, total):
 
 
 @njit(cache=True, nogil=True)
-def layer_gradients(x, eps, ptr, seq_lo, seq_hi, tile_rows, ends, residual, w, grad_out, grad_x, totals):
+def layer_gradients(x, eps, ptr, seq_lo, seq_hi, tile_rows, ends, residual, half, w, grad_out, grad_x, totals):
     """Fill grad_x (total, d) of sequences [seq_lo, seq_hi), and the totals of their weights' gradients, which are
     zero."""
     longest = 0
     for s in range(seq_lo, seq_hi):
         longest = max(longest, ptr[s + 1] - ptr[s])
     rows, k = max(tile_rows, longest), w.states.shape[0]
-    rooms = make_rooms(rows, longest, w), make_grad_rooms(rows, w), make_tape(w.D.shape[1], w.A2.shape[2], x)
+    rooms = make_rooms(rows, longest, w, half), make_grad_rooms(rows, w), make_tape(w.D.shape[1], w.A2.shape[2], x)
     b = k - 1
     all_sums = (
         make_sums(w.A2[0], x, totals.A2[0], totals.D[0], totals.dt_bias[0]),

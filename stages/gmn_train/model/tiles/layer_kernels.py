@@ -18,6 +18,7 @@ from numba import njit
 
 from gmn_train.model.layers.conv_kernels import sequence_conv
 from gmn_train.model.scan.kernels import CHUNK, GROUP, sequence_outputs
+from gmn_train.model.tiles.half_products import pairs_room, product
 from gmn_train.model.tiles.inner import inner
 from gmn_train.model.tiles.norms import normalise_rows
 from gmn_train.model.tiles.products import multiply
@@ -60,10 +61,11 @@ class Rooms(NamedTuple):
     deltas: np.ndarray
     ys: np.ndarray
     kept: np.ndarray  # (chunks, blocks, N, LANES)
+    pairs: np.ndarray  # of bfloat16, for products; empty in float32
 
 
 @inner
-def make_rooms(rows, longest, w):
+def make_rooms(rows, longest, w, half):
     like = w.inputs
     (dp, G), (k, E, Q), N = w.inputs.shape, w.states.shape, w.A2.shape[2]
     kept = max((longest - 1) // CHUNK, 0)
@@ -81,6 +83,7 @@ def make_rooms(rows, longest, w):
         room(CHUNK * GROUP, like),
         room(CHUNK * GROUP, like),
         room(kept * E * N, like),
+        pairs_room(rows, max(G, Q), half),
     )
 
 
@@ -99,13 +102,13 @@ def project_tile(x, eps, ptr, seq_lo, seq_hi, ends, w, r):
     (dp, G), E, d = w.inputs.shape, w.states.shape[1], x.shape[1]
     normalise_rows(x, ptr[seq_lo], rows, w.norm, eps, r.moments, r.normed)
     if not ends:
-        multiply(r.projected, 0, G, rows, G, r.normed, 0, dp, 1, w.inputs, 0, G, d, False)
+        product(r.projected, 0, G, rows, G, r.normed, 0, dp, 1, w.inputs, 0, G, d, False, r.pairs)
         return
-    multiply(r.projected, 0, G, rows, E, r.normed, 0, dp, 1, w.inputs, 0, G, d, False)
+    product(r.projected, 0, G, rows, E, r.normed, 0, dp, 1, w.inputs, 0, G, d, False, r.pairs)
     for s in range(seq_lo, seq_hi):
         for j in range(d):
             r.last[s - seq_lo, j] = r.normed[ptr[s + 1] - 1 - ptr[seq_lo], j]
-    multiply(r.gates, E, G, count, G - E, r.last, 0, dp, 1, w.inputs, E, G, d, False)
+    product(r.gates, E, G, count, G - E, r.last, 0, dp, 1, w.inputs, E, G, d, False, r.pairs)
 
 
 @inner
@@ -118,7 +121,7 @@ def scan_inputs(source, ptr, seq_lo, seq_hi, single, direction, w, r):
         sequence_conv(
             source, 2 * direction * E, w.conv[direction], w.conv_bias[direction], lo, hi, direction == 1, 0, 0, E, r.u
         )
-    multiply(r.low, 0, Q, rows, Q, r.u, 0, E, 1, w.states, direction * E * Q, Q, E, False)
+    product(r.low, 0, Q, rows, Q, r.u, 0, E, 1, w.states, direction * E * Q, Q, E, False, r.pairs)
     multiply(r.dt, 0, E, rows, E, r.low, 2 * N, Q, 1, w.up, direction * R * E, E, R, False)
 
 
@@ -146,13 +149,16 @@ def next_tile(ptr, first, last, rows):
 
 
 @njit(cache=True, nogil=True)
-def layer_outputs(x, eps, ptr, seq_lo, seq_hi, tile_rows, ends, residual, w, out):
-    """Fill out (total, d), or (sequences, d) with `ends`, for sequences [seq_lo, seq_hi); residual: x is added."""
+def layer_outputs(x, eps, ptr, seq_lo, seq_hi, tile_rows, ends, residual, half, w, out):
+    """Fill out (total, d), or (sequences, d) with `ends`, for sequences [seq_lo, seq_hi); residual: x is added.
+
+    half: products of bfloat16.
+    """
     longest = 0
     for s in range(seq_lo, seq_hi):
         longest = max(longest, ptr[s + 1] - ptr[s])
     dp, E, k, d = w.inputs.shape[0], w.states.shape[1], w.states.shape[0], x.shape[1]
-    memory = make_rooms(max(tile_rows, longest), longest, w)
+    memory = make_rooms(max(tile_rows, longest), longest, w, half)
     rest = room(memory.normed.size, x).reshape(memory.normed.shape)
     x, ptr, w, out, r, update = unowned(x), unowned(ptr), unowned(w), unowned(out), unowned(memory), unowned(rest)
     first = seq_lo
@@ -166,7 +172,7 @@ def layer_outputs(x, eps, ptr, seq_lo, seq_hi, tile_rows, ends, residual, w, out
             scan_inputs(source, ptr, first, last, single, direction, w, r)
             scan_tile(gates, ptr, first, ends, single, False, direction, w, r, first, last)
         wanted = last - first if ends else rows
-        multiply(update, 0, dp, wanted, dp, r.y, 0, k * E, 1, w.outputs, 0, dp, k * E, False)
+        product(update, 0, dp, wanted, dp, r.y, 0, k * E, 1, w.outputs, 0, dp, k * E, False, r.pairs)
         for i in range(wanted):
             out_i, update_i = out[first + i if ends else begin + i], update[i]
             if residual:

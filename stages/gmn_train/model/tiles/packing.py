@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from gmn_train.model.scan.kernels import LN2
+from gmn_train.model.tiles.matrix_product import matrix_product
 from gmn_train.model.tiles.vectors import LANES
 
 
@@ -43,7 +44,7 @@ def pack_layer(norm: Any, branches: list[Any], out_proj: Tensor) -> Packed:
         torch.cat([pad_to(p, LANES, LANES) for p in projections], 1),
         torch.stack([pad_to(_state_columns(b, states), LANES, LANES) for b in branches]),
         torch.stack([pad_to(b.dt_up.weight.T, 1, LANES) for b in branches]),
-        torch.cat([pad_to((out_proj @ b.out_proj.weight).T, LANES, LANES) for b in branches]),
+        torch.cat([pad_to(matrix_product(out_proj, b.out_proj.weight).T, LANES, LANES) for b in branches]),
         torch.stack([pack_decays(-torch.exp(b.A_log)) for b in branches]),
         torch.stack([pad_to(torch.cat([b.conv_weight.T, b.conv_bias[None]]), 1, LANES) for b in branches]),
         torch.stack([pad_to(b.D, LANES) for b in branches]),

@@ -28,8 +28,15 @@ WIDEST = 4 * LANES
 _FAST = ("contract",)
 
 
-def _block(rows, vectors):
-    """out[:rows, :vectors * LANES] (+)= a b, on flat buffers from the given places on."""
+def _add_product(builder, every, line, total):
+    return builder.fadd(builder.fmul(every, line, flags=_FAST), total, flags=_FAST)
+
+
+def make_block(rows, vectors, add_product=_add_product):
+    """out[:rows, :vectors * LANES] (+)= a b, on flat buffers from the given places on.
+
+    add_product(builder, every, line, total): LANES sums go on by an entry of a, LANES times, and a line of b.
+    """
 
     @intrinsic
     def block(typingctx, out, out_at, out_step, a, a_at, a_row, a_k, b, b_at, b_step, depth, add):
@@ -45,8 +52,8 @@ def _block(rows, vectors):
                 return context.make_array(kind)(context, builder, value).data
 
             def load(pointer):
-                pointer = builder.bitcast(pointer, vector.as_pointer())
-                found = builder.load(pointer)
+                kind = ir.VectorType(pointer.type.pointee, LANES)
+                found = builder.load(builder.bitcast(pointer, kind.as_pointer()))
                 found.align = scalar_bytes
                 return found
 
@@ -84,11 +91,10 @@ def _block(rows, vectors):
                 column = builder.gep(a_data, [builder.mul(loop.index, a_k)])
                 for i in range(rows):
                     entry = builder.load(builder.gep(column, [offsets[i]]))
-                    one = builder.insert_element(ir.Constant(vector, ir.Undefined), entry, first)
-                    every = builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), mask)
+                    nothing = ir.Constant(ir.VectorType(entry.type, LANES), ir.Undefined)
+                    every = builder.shuffle_vector(builder.insert_element(nothing, entry, first), nothing, mask)
                     for v in range(vectors):
-                        product = builder.fmul(every, lines[v], flags=_FAST)
-                        builder.store(builder.fadd(product, builder.load(sums[i][v]), flags=_FAST), sums[i][v])
+                        builder.store(add_product(builder, every, lines[v], builder.load(sums[i][v])), sums[i][v])
             for i in range(rows):
                 for v in range(vectors):
                     pointer = builder.bitcast(places[i][v], vector.as_pointer())
@@ -100,8 +106,8 @@ def _block(rows, vectors):
     return block
 
 
-_six_by_1, _six_by_2, _six_by_3, _six_by_4 = (_block(ROWS, v) for v in (1, 2, 3, 4))
-_one_by_1, _one_by_2, _one_by_3, _one_by_4 = (_block(1, v) for v in (1, 2, 3, 4))
+_six_by_1, _six_by_2, _six_by_3, _six_by_4 = (make_block(ROWS, v) for v in (1, 2, 3, 4))
+_one_by_1, _one_by_2, _one_by_3, _one_by_4 = (make_block(1, v) for v in (1, 2, 3, 4))
 
 
 @inner

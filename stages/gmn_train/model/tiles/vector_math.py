@@ -1,4 +1,4 @@
-"""exp2, sigmoid and softplus of vectors.
+"""exp2, sigmoid, softplus and GELU of vectors.
 
 Numba from PyPI has no vector math library, so `exp` in an inner loop is a scalar call: 71 M of them (batch 2048, length
 17, 128 channels, 16 states) take 0.17 s, these 0.02 s. x = k + r with integer k and |r| <= 1/2: 2**r is a polynomial
@@ -31,6 +31,10 @@ LOG1P = (-0.0033184726534528, 0.020204585985112253, -0.05766444734156296, 0.1068
          0.19695400703622765, -0.24958587465636484, 0.3333051132619507, -0.49999932763895855, 1.0)  # fmt: skip
 # Taylor's series suffices in float64: the first term left out is 2e-16.
 TAYLOR = tuple(math.log(2.0) ** k / math.factorial(k) for k in range(12, -1, -1))
+# Twice the normal distribution's tail beyond x >= 0, by t = 1 / (1 + 0.2316419 x): Abramowitz and Stegun 26.2.17,
+# error 7.5e-8.
+TAIL = (1.330274429, -1.821255978, 1.781477937, -0.356563782, 0.319381530, 0.0)
+DENSITY = 1 / math.sqrt(2 * math.pi)
 ATANH = tuple(1.0 / (2 * k + 1) for k in range(16, -1, -1))  # log(1 + e) = 2 atanh(e / (2 + e)), e in [0, 1]
 
 
@@ -85,6 +89,24 @@ class Writer:
         one = self.number(1)
         return self.divide(one, self.add(one, self.exp2(self.times(self.number(-LOG2E), x))))
 
+    def normal(self, x):
+        """Distribution and density of the standard normal at x; for float32."""
+        zero, one = self.number(0), self.number(1)
+        far = self.larger(x, self.subtract(zero, x))
+        t = self.divide(one, self.add(one, self.times(self.number(0.2316419), far)))
+        e = self.exp2(self.times(self.times(self.number(-LOG2E / 2), x), x))
+        density = self.times(self.number(DENSITY), e)
+        tail = self.times(density, self.polynomial(TAIL, t))
+        above = self.builder.fcmp_ordered(">", x, zero)
+        return self.builder.select(above, self.subtract(one, tail), tail), density
+
+    def gelu(self, x):
+        return self.times(x, self.normal(x)[0])
+
+    def gelu_slope(self, x):
+        below, density = self.normal(x)
+        return self.add(below, self.times(x, density))
+
     def softplus(self, x):
         zero = self.number(0)
         e = self.exp2(self.times(self.number(LOG2E), self.smaller(x, self.subtract(zero, x))))
@@ -111,5 +133,9 @@ exp2 = _function(Writer.exp2)
 """2**x."""
 sigmoid = _function(Writer.sigmoid)
 """1 / (1 + exp(-x))."""
+gelu = _function(Writer.gelu)
+"""x times the normal distribution at x."""
+gelu_slope = _function(Writer.gelu_slope)
+"""The derivative of gelu."""
 softplus = _function(Writer.softplus)
 """log(1 + exp(x)), with full relative precision far below zero."""

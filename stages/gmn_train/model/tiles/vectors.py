@@ -193,6 +193,34 @@ def keep_marked(typingctx, array, at, value):
 
 
 @intrinsic
+def keep_drawn(typingctx, array, at, threshold, value):
+    """value where the bytes of a uint8 array, from `at` on, are at least `threshold`, else zero."""
+
+    def build(context, builder, signature, arguments):
+        array, at, threshold, value = arguments
+        lanes = signature.args[3].lanes
+        kind = ir.VectorType(ir.IntType(8), lanes)
+        where = builder.bitcast(_place(context, builder, signature.args[0], array, at), kind.as_pointer())
+        found = builder.load(where)
+        found.align = 1
+        least = _spread(builder, context.cast(builder, threshold, signature.args[2], types.uint8), lanes)
+        return builder.select(builder.icmp_unsigned(">=", found, least), value, ir.Constant(value.type, None))
+
+    return value(array, at, threshold, value), build
+
+
+@intrinsic
+def keep_above(typingctx, z, value):
+    """value where z is above zero, else zero."""
+
+    def build(context, builder, signature, arguments):
+        zero = ir.Constant(arguments[0].type, None)
+        return builder.select(builder.fcmp_ordered(">", arguments[0], zero), arguments[1], zero)
+
+    return value(z, value), build
+
+
+@intrinsic
 def relu(typingctx, value):
     """value where it is above zero, else zero."""
 

@@ -34,7 +34,7 @@ def test_statistics_of_the_definition():
     assert np.all(graph.y.std(axis=0) > 0.1)
     assert abs(np.corrcoef(sizes, graph.y[:, 0])[0, 1]) < 0.2  # the size does not give it away
     assert np.bincount(graph.splits[0]).tolist() == [0, 1800, 600, 600]
-    assert (graph.task.level, graph.task.kind, graph.task.classes) == ("graph", "regression", 2)
+    assert (graph.task.item, graph.task.kind, graph.task.classes) == ("graph", "regression", 2)
 
 
 def test_ids_do_not_tell_the_place_on_the_ring():

@@ -39,8 +39,8 @@ def expected_graph(items: dict[str, list[Item]], task: Any, **options: Any) -> G
     start = np.concatenate([[0], np.cumsum(sizes)])
     edges = np.concatenate([item["edge_index"].T + first for (_, item), first in zip(flat, start, strict=False)])
     repeats = {"graph": [1] * len(flat), "node": sizes, "link": [len(item.get("edge_label", ())) for _, item in flat]}
-    label = "edge_label" if task.level == "link" else "y"
-    if task.level == "link":
+    label = "edge_label" if task.item == "link" else "y"
+    if task.item == "link":
         options["pairs"] = np.concatenate(
             [item["edge_label_index"].T + first for (_, item), first in zip(flat, start, strict=False)]
         )
@@ -52,7 +52,7 @@ def expected_graph(items: dict[str, list[Item]], task: Any, **options: Any) -> G
         x=np.concatenate([item["x"] for _, item in flat]),
         y=np.concatenate([item[label] for _, item in flat]),
         graph_ptr=start,
-        splits=np.repeat([code for code, _ in flat], repeats[task.level]),
+        splits=np.repeat([code for code, _ in flat], repeats[task.item]),
         task=task,
         **options,
     )

@@ -40,7 +40,7 @@ def test_superpixels_have_colour_and_place(root, name, colours):
         assert_same(graph, expected_graph(items, DATASETS[name].predicts, directed=directed))
         assert graph.x.shape[1] == colours + 2
         assert graph.edge_attr.shape == (graph.num_slots, 1)
-    assert (graph.task.level, graph.task.classes, graph.task.metric) == ("graph", 10, "accuracy")
+    assert (graph.task.item, graph.task.classes, graph.task.metric) == ("graph", 10, "accuracy")
 
 
 def test_pattern(root):
@@ -50,6 +50,6 @@ def test_pattern(root):
     graph = loaded.graph.check()
     assert_same(graph, expected_graph(items, DATASETS["pattern"].predicts))
     assert graph.edge_attr is None
-    assert (graph.task.level, graph.task.metric, graph.task.class_weighted) == ("node", "weighted_accuracy", True)
+    assert (graph.task.item, graph.task.metric, graph.task.class_weighted) == ("node", "weighted_accuracy", True)
     assert graph.task == load_dataset("sbm-pattern", DatasetOptions(graphs=3)).graph.task
     assert loaded.notices == ("pattern has no directed edges; --directed changes nothing",)

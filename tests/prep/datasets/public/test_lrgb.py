@@ -74,7 +74,7 @@ def test_pcqm_contact(root):
     graph = load("pcqm-contact", root).check()
     wanted = expected_graph(items, DATASETS["pcqm-contact"].predicts, x_categories=ATOMS, edge_categories=BONDS)
     assert_same(graph, wanted)
-    assert (graph.task.level, graph.task.metric) == ("link", "mrr")
+    assert (graph.task.item, graph.task.metric) == ("link", "mrr")
     graph_of = np.repeat(np.arange(9), np.diff(graph.graph_ptr))
     assert np.array_equal(*graph_of[graph.pairs].T)  # pairs stay within their graph
 

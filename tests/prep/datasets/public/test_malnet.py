@@ -76,3 +76,11 @@ def test_every_edge_list_counts(root, monkeypatch):
     path.unlink()
     with pytest.raises(DatasetError, match=r"put raw/malnet-graphs-tiny/adware/b/G4\.edgelist into"):
         load(root)
+
+
+@pytest.mark.parametrize("content", [b"\xc6\x28", b"../../secret/a", b"adware/a", b"x" * 5000, b"a/b/c\0d"])
+def test_a_list_of_anything_else_is_refused_in_one_line(root, content):
+    folder = write_malnet(root, GRAPHS)
+    (folder / "split_info_tiny/type/val.txt").write_bytes(content)
+    with pytest.raises(DatasetError, match=r"malnet-tiny: val.txt lists '.*', no TYPE/FAMILY/NAME"):
+        load(root)

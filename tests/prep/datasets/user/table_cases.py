@@ -4,6 +4,7 @@ A case is (title, files, options, lines). `lines` are parts of what `tokenize` p
 `error:` and a part of the one line it ends with. The first file is the dataset unless `dataset` names another.
 """
 
+import gzip
 from typing import Any
 
 import pyarrow as pa
@@ -67,6 +68,13 @@ FORMS: list[Case] = [
      ["2 classes (x, y)"]),
     ("loops and repeats", {"e.csv": "src,dst\na,a\na,b\na,b\n"}, {}, ["1 self-loops and 1 duplicates dropped"]),
     ("directed", {"e.csv": EDGES}, {"directed": True}, ["5 directed edges"]),
+    ("packed", {"e.csv.gz": gzip.compress(EDGES.encode())}, {}, ["4 nodes, 5 edges, called 'a'"]),
+    ("packed, nodes too", {"edges.csv.gz": gzip.compress(EDGES.encode()), "nodes.tsv.gz": gzip.compress(
+        nodes("label: x y x y").replace(",", "\t").encode())}, {}, ["2 classes (x, y)", "4 nodes, 5 edges"]),
+    ("capitals", {"EDGES.CSV": EDGES, "NODES.CSV": nodes("label: x y x y")}, {}, ["2 classes (x, y)"]),
+    ("a folder", {"town/edges.csv": EDGES, "town/nodes.csv": nodes("label: x y x y")}, {"dataset": "town"},
+     ["2 classes (x, y)"]),
+    ("a folder of one file", {"town/g.tsv": EDGES.replace(",", "\t")}, {"dataset": "town/"}, ["4 nodes, 5 edges"]),
     ("nodes without edges", {"edges.csv": "src,dst\n", "nodes.csv": nodes("label: x y x y")}, {}, ["4 nodes, 0 edges"]),
 ]  # fmt: skip
 
@@ -91,7 +99,7 @@ BROKEN: list[Case] = [
     ("an infinite number", both("label: x y x y", "age: 1 inf 3 4"), {}, ["error: 1 values that are NaN or infinite"]),
     ("too many texts",
      {"edges.csv": "src,dst\n0,1\n", "nodes.csv": "id,name\n" + "".join(f"{i},n{i}\n" for i in range(300))},
-     {}, ["error: column 'name' of nodes.csv holds 300 different texts, as 'n0'"]),
+     {}, ["error: column 'name' of nodes.csv holds 300 different texts in 300 rows, as 'n0'"]),
     ("the table of nodes missing", {"e.csv": EDGES}, {"node_table": "no.csv"}, ["error: no.csv does not exist"]),
     ("a label without nodes", {"e.csv": EDGES}, {"label": "x"},
      ["error: --label names a column of the table of nodes"]),
@@ -99,6 +107,22 @@ BROKEN: list[Case] = [
     ("an option of tables for .npz", {"g.npz": {"edges": [[0, 1]]}}, {"label": "x"},
      ["error: --label goes with a table of edges"]),
     ("a folder", {"sub.csv/x": ""}, {"dataset": "sub.csv"}, ["error: sub.csv is a folder"]),
+    ("a folder of several files", {"town/a.csv": EDGES, "town/b.csv": EDGES}, {"dataset": "town"},
+     ["error: town is a folder of a.csv, b.csv; name one of them, or several of one table as 'town/*.csv'"]),
+    ("a mistyped file", {"edges.csv": EDGES}, {"dataset": "edgs.csv"},
+     ["error: edgs.csv does not exist; did you mean 'edges.csv'?"]),
+    ("a mistyped table of nodes", {"e.csv": EDGES, "people.csv": ""}, {"node_table": "peple.csv"},
+     ["error: node table peple.csv does not exist; did you mean 'people.csv'?"]),
+    ("packed, but not", {"e.csv.gz": EDGES}, {}, ["error: e.csv.gz cannot be unpacked"]),
+    ("packed and cut off", {"e.csv.gz": gzip.compress(EDGES.encode() * 9)[:-20]}, {},
+     ["error: e.csv.gz cannot be unpacked"]),
+    ("names of people", {"edges.csv": "src,dst\n0,1\n", "nodes.csv": "id,name\n" + "".join(
+        f"{i},n{i}\n" for i in range(40))}, {}, ["error: holds 40 different texts in 40 rows, as 'n0': names"]),
+    ("a stray text among numbers", {"edges.csv": "src,dst\n0,1\n", "nodes.csv": "id,age\n" + "".join(
+        f"{i},{'?' if i == 7 else i + 0.5}\n" for i in range(40))}, {},
+     ["error: column 'age' of nodes.csv holds numbers, but for 1 fields such as '?'; leave those empty or"]),
+    ("dates of either order", both("label: x y x y", "d: 01/02/2024 03/04/2024 05/06/2024 07/08/2024"), {},
+     ["error: column 'd' of nodes.csv holds dates such as '01/02/2024', day or month first; write them as 2024-12-31"]),
     ("an unknown suffix", {"g.gml": ""}, {}, ["error: g.gml is a '.gml' file; a dataset of your own is one of .npz"]),
     ("a name that is too long", {"e.csv": ""}, {"dataset": "x" * 300 + ".csv"}, ["error: has 304 characters"]),
 ]  # fmt: skip
@@ -110,6 +134,26 @@ FEATURES: list[Case] = [
      ["node: 2 numbers (team=blue, team=red)", "column 'team' of nodes.csv is text: read as 2 categories"]),
     ("dates", both("label: x y x y", "born: 2001-01-01 2002-02-02 2003-03-03 2004-04-04"), {},
      ["node: 1 numbers (born)", "column 'born' of nodes.csv is a date: read as days since 1970"]),
+    ("dates by dots", both("label: x y x y", "d: 31.12.2001 1.2.2002 03.03.2003 -"), {"drop": ("label",)},
+     ["error: column 'd' of nodes.csv has 1 empty fields"]),
+    ("dates, day first", both("label: x y x y", "d: 31.12.2001 1.2.2002 03.03.2003 04.04.2004"), {},
+     ["node: 1 numbers (d)", "holds dates such as '31.12.2001': read as day.month.year"]),
+    ("dates, month first", both("label: x y x y", "d: 12/31/2001 1/2/2002 03/03/2003 04/04/2004"), {},
+     ["node: 1 numbers (d)", "read as month/day/year"]),
+    ("dates, year first", both("label: x y x y", "d: 2001/12/31 2002/1/2 2003/03/03 2004/04/04"), {},
+     ["node: 1 numbers (d)", "read as year/month/day"]),
+    ("thousands", {"edges.csv": EDGES, "nodes.csv": 'id,pay\na,"1,000.5"\nb,12\nc,"2,000,000"\nd,7\n'}, {},
+     ["node: 1 numbers (pay)", "column 'pay' of nodes.csv is text such as '1,000.5': read as numbers"]),
+    ("thousands by dots", {"edges.csv": EDGES, "nodes.csv": "id;pay;q\na;1.000,5;1.5\nb;12,5;2\nc;7;3\nd;8;4\n"}, {},
+     ["node: 2 numbers (pay, q)", "is text such as '1.000,5': read as numbers"]),
+    ("money and shares", {"edges.csv": EDGES, "nodes.csv": "id,pay,share\na,$10,5%\nb,$12,6 %\nc,$7,7%\nd,$8,8%\n"}, {},
+     ["node: 2 numbers (pay, share)", "such as '$10': read as numbers", "such as '5%': read as numbers"]),
+    ("versions are text", both("label: x y x y", "v: 1.2.3 1.2.4 1.2.3 1.2.4"), {}, ["(v=1.2.3, v=1.2.4)"]),
+    ("numbered kinds are text", both("label: x y x y", "v: 1 2 1 other"), {}, ["(v=1, v=2, v=other)"]),
+    ("drop the split", both("label: x y x y", "split: train train train train"), {"drop": ("split",)}, [DRAWN]),
+    ("drop a mask", both("label: x y x y", "train_mask: yes no yes no"), {"drop": ("train_mask",)}, [DRAWN]),
+    ("drop the labels", both("label: x y x y", "age: 1 2 3 4"), {"drop": ("label",)},
+     ["none: there are no labels", "no column of nodes.csv is called label, y, target, class: no labels"]),
     ("text of edges", {"e.csv": "src,dst,kind\na,b,mail\nb,c,call\n"}, {}, ["edge: 2 numbers (kind=call, kind=mail)"]),
     ("some columns only", both("label: x y x y", "age: 1 2 3 4", "name: p q r s"), {"features": ("age",)},
      ["node: 1 numbers (age)"]),
@@ -159,6 +203,17 @@ LABELS: list[Case] = [
         f"{i},{'' if i % 7 == 0 else f'{i % 40}.0'}\n" for i in range(400))}, {}, ["node multiclass, 40 classes"]),
     ("forty counts with a point", {"edges.csv": "src,dst\n0,1\n", "nodes.csv": "id,label\n" + "".join(
         f"{i},{i % 40}.0\n" for i in range(400))}, {}, ["node regression", "--task multiclass changes that"]),
+    ("forty whole numbers", {"edges.csv": "src,dst\n0,1\n", "nodes.csv": "id,label\n" + "".join(
+        f"{i},{20 + i % 40}\n" for i in range(400))}, {},
+     ["40 classes", "labels are 40 whole numbers: read as classes; --task regression changes that"]),
+    ("thousands", {"edges.csv": EDGES, "nodes.csv": 'id,label\na,"1,000.5"\nb,"2,000"\nc,"3,000"\nd,\n'}, {},
+     ["node regression", "3 of 4 nodes labelled"]),
+    ("one of 200 is rare", {"edges.csv": "src,dst\n0,1\n", "nodes.csv": "id,label\n" + "".join(
+        f"{i},{'fraud' if i % 80 == 9 else 'fine'}\n" for i in range(240))}, {},
+     ["98.8% of labels are of class fine, so accuracy says little; --task binary --metric average_precision",
+      "each class by itself, as some are rare", "144 train, 48 validation, 48 test"]),
+    ("each row a class", both("p: 0 1 1 0", "q: 1 0 0 1"), {"label": "p,q"},
+     ["node multiclass, 2 classes (p, q)", "each row of labels has one 1: read as classes; --task multilabel changes"]),
     ("as many texts as items", {"edges.csv": "src,dst\n0,1\n", "nodes.csv": "id,label\n" + "".join(
         f"{i},t{i}\n" for i in range(60))}, {}, ["error: labels are 60 different texts for 60 items"]),
 ]  # fmt: skip
@@ -170,6 +225,8 @@ SPLITS: list[Case] = [
                    "test_mask: false false false true"), {}, ["2 train, 1 validation, 1 test"]),
     ("training only", both("label: x y x y", "split: train train - -"), {},
      ["2 train, 1 validation, 1 test", "only training items given: drew validation and test from the other 2"]),
+    ("parts by longer names", both("label: x y x y", "split: training validation testing training"), {},
+     ["2 train, 1 validation, 1 test"]),
     ("all for training", both("label: x y x y", "split: train train train train"), {},
      ["error: all items are for training and none are left to test on"]),
     ("testing only", both("label: x y x y", "split: test test test test"), {},

@@ -1,5 +1,6 @@
 """Own files with damaged bytes: read, or refused in one line; never a traceback."""
 
+import gzip
 import io
 import random
 
@@ -57,3 +58,18 @@ def test_damaged_bytes(tmp_path, name):
             refused.append(str(error))
     assert len(refused) > 10
     assert not [message for message in refused if "\n" in message]
+
+
+def test_a_packed_table_that_unpacks_to_very_much(tmp_path, monkeypatch):
+    monkeypatch.setattr("gmn_prep.datasets.file_sizes.HARMLESS", 1 << 20)
+    (tmp_path / "e.csv.gz").write_bytes(gzip.compress(b"src,dst\n" + b"a,b\n" * (1 << 20)))
+    with pytest.raises(GmnError, match="unpack it first, if that is meant"):
+        load_dataset(str(tmp_path / "e.csv.gz"), DatasetOptions())
+
+
+def test_categories_that_take_too_much_room_are_told(tmp_path, monkeypatch):
+    monkeypatch.setattr("gmn_prep.datasets.user.table_features.MOST_BYTES", 1000)
+    (tmp_path / "edges.csv").write_text("src,dst\n0,1\n")
+    (tmp_path / "nodes.csv").write_text("id,kind\n" + "".join(f"{i},k{i % 10}\n" for i in range(60)))
+    with pytest.raises(GmnError, match=r"columns of text up to 'kind' of nodes.csv take .* --drop kind"):
+        load_dataset(str(tmp_path / "edges.csv"), DatasetOptions())

@@ -123,7 +123,7 @@ def test_task_is_told_or_found(tmp_path, y, options, task):
     ("arrays", "options", "message"),
     [
         ({"edge_idx": PATH}, {}, "mine.npz: key 'edge_idx' is not known.*did you mean 'edge_index'"),
-        ({"x": np.ones((2, 2))}, {}, "found none of them; give edges as"),
+        ({"x": np.ones((2, 2))}, {}, "there are no edges; give edges as"),
         ({"edge_index": PATH, "edges": PATH.T}, {}, "found edge_index, edges; give edges as"),
         ({"indptr": [0, 1]}, {}, "found indptr; give edges as"),
         ({"indptr": [0, 9], "indices": [0]}, {}, "mine.npz: indptr runs from 0 to 9"),
@@ -166,7 +166,7 @@ def test_a_file_that_is_no_npz(tmp_path, content):
 
 
 def test_a_folder_and_an_unknown_suffix(tmp_path):
-    with pytest.raises(DatasetError, match=r"is a folder; a dataset of your own is one of \.npz, \.pt"):
+    with pytest.raises(DatasetError, match=r"is a folder without a dataset; one of your own is one of \.npz, \.pt"):
         load(str(tmp_path))
     (tmp_path / "graph.gml").touch()
     with pytest.raises(DatasetError, match=r"is a '\.gml' file"):

@@ -50,7 +50,7 @@ def test_table_tells_what_the_generator_makes(name):
     options = DatasetOptions(nodes=2500) if "nodes" in line.takes else DatasetOptions(graphs=300)
     graph = load_dataset(name, options).graph.check()
     assert graph.task.metric == line.metric
-    assert graph.task.level == line.task.split(",")[0]
+    assert graph.task.item == line.task.split(",")[0]
     assert graph.splits is not None
 
 

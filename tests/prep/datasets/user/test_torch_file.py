@@ -83,7 +83,7 @@ class Foreign:
         (Foreign(), "holds more than tensors and PyG Data"),
         (torch.ones(3), "holds Tensor; it must hold a PyG Data"),
         ([], "holds nothing"),
-        ({"x": torch.ones(3, 1)}, "found none of them; give edges as"),
+        ({"x": torch.ones(3, 1)}, "there are no edges; give edges as"),
         (
             Data(edge_index=torch.tensor([[0], [1]]), x=torch.full((2, 1), torch.nan)),
             "mine.pt: x has 2 values",

@@ -25,7 +25,7 @@ def test_pyg_and_dicts():
     assert plain.graph.task.kind == "regression"
     assert list(plain.graph.node_ids) == list("abcd")
     many = load_object([Data(edge_index=INDEX, num_nodes=4, y=i) for i in range(3)], DatasetOptions(seed=3))
-    assert (many.graph.num_graphs, many.graph.task.level) == (3, "graph")
+    assert (many.graph.num_graphs, many.graph.task.item) == (3, "graph")
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from gmn_pipeline.store.writing.verbs import plan_manifest
 from tests.forgery import chunk_of, edit_manifest, poke, seal
 from tests.stores import ring_graph, write_store
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SETTINGS = TokenSettings(2, 2, 1)
 
 
@@ -69,7 +69,7 @@ def test_impossible_counts_are_refused_at_once(tmp_path: Path, changes: dict) ->
     store = make(tmp_path / "s.zarr")
     edit_manifest(store, **changes)
     tracemalloc.start()
-    begun = time.monotonic()
+    begun = time.process_time()
     try:
         for check in ("none", "full"):
             with pytest.raises((StoreError, ConfigError)):
@@ -77,7 +77,7 @@ def test_impossible_counts_are_refused_at_once(tmp_path: Path, changes: dict) ->
         assert tracemalloc.get_traced_memory()[1] < 20_000_000
     finally:
         tracemalloc.stop()
-    assert time.monotonic() - begun < 10
+    assert time.process_time() - begun < 10
 
 
 CHANGE = {
@@ -97,7 +97,7 @@ def test_only_plain_files_of_the_right_size_are_read(tmp_path: Path, kind: str, 
     file.unlink()
     CHANGE[kind](file)
     tracemalloc.start()
-    begun = time.monotonic()
+    begun = time.process_time()
     try:
         for use in (lambda: read_all(TokenStore.open(store)), lambda: TokenStore.open(store).verify()):
             with pytest.raises(StoreError):
@@ -105,7 +105,7 @@ def test_only_plain_files_of_the_right_size_are_read(tmp_path: Path, kind: str, 
         assert tracemalloc.get_traced_memory()[1] < 20_000_000
     finally:
         tracemalloc.stop()
-    assert time.monotonic() - begun < 10
+    assert time.process_time() - begun < 10
 
 
 def test_a_chunk_that_unpacks_to_very_much(tmp_path: Path) -> None:

@@ -3,12 +3,11 @@
 import mmap
 import signal
 import subprocess
-import sys
 import tempfile
-import textwrap
 import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -19,40 +18,14 @@ from gmn_pipeline.errors import StoreClashError, StoreCorruptError, StoreUnfinis
 from gmn_pipeline.store.files.manifest_file import manifest_in
 from gmn_pipeline.store.writing.verbs import create_store, finalise_store, missing_groups, plan_manifest, write_block
 from gmn_prep.tokens.tokenizer import Tokenizer
+from tests.end_to_end.commands import Command, start, tree
 from tests.stores import ring_graph, write_store
 
-ROOT = Path(__file__).parents[2]
 SETTINGS = TokenSettings(3, 2, 2)
 
-WORKER = textwrap.dedent(
-    """
-    import random, sys
-    from concurrent.futures import ThreadPoolExecutor
-    from pathlib import Path
-    from gmn_pipeline import TokenStore
-    from gmn_pipeline.store.writing.verbs import finalise_store, missing_groups, write_block
-    from gmn_prep.tokens.tokenizer import Tokenizer
-    path = Path(sys.argv[1])
-    store = TokenStore.open(path, unfinished=True)
-    tokenizer = Tokenizer.of(store.graph, store.settings)
-    numbers = list(range(store.manifest.blocks))
-    random.Random(int(sys.argv[2])).shuffle(numbers)
-    with ThreadPoolExecutor(1) as pool:
-        for number in numbers:
-            first, last = store.block_ptr[number : number + 2]
-            write_block(path, number, tokenizer.block(int(first), int(last), pool))
-    assert not list(missing_groups(path, store.manifest))
-    finalise_store(path)
-    """
-)
 
-
-def tree(path: Path) -> dict[str, bytes]:
-    return {str(p.relative_to(path)): p.read_bytes() for p in path.rglob("*") if p.is_file()}
-
-
-def start_worker(path: Path, seed: int) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-c", WORKER, str(path), str(seed)], cwd=ROOT, stderr=subprocess.PIPE)
+def start_worker(path: Path, seed: int) -> Command:
+    return start("tests.pipeline.store.processes:write_blocks", path, seed, cwd=path.parent, stderr=subprocess.PIPE)
 
 
 def test_workers_without_a_lock_make_the_bytes_of_one_writer(tmp_path: Path) -> None:
@@ -62,13 +35,13 @@ def test_workers_without_a_lock_make_the_bytes_of_one_writer(tmp_path: Path) -> 
     manifest = plan_manifest(graph, SETTINGS, block_size=10)
     for _ in range(2):  # a second coordinator changes nothing
         create_store(path, manifest, graph)
-    killed = start_worker(path, 0)
-    while not any((path / "tokens").glob("b*")):
-        time.sleep(0.005)
-    killed.send_signal(signal.SIGKILL)
-    killed.communicate()
-    workers = [start_worker(path, seed) for seed in (1, 2, 3)]
-    errors = [worker.communicate()[1].decode() for worker in workers]
+    with start_worker(path, 0) as killed:
+        while not any((path / "tokens").glob("b*")):
+            time.sleep(0.005)
+        killed.send_signal(signal.SIGKILL)
+    with ExitStack() as stack:
+        workers = [stack.enter_context(start_worker(path, seed)) for seed in (1, 2, 3)]
+        errors = [worker.communicate()[1] for worker in workers]
     assert [worker.returncode for worker in workers] == [0, 0, 0], errors
     assert tree(path) == wanted
     assert sorted(p.name for p in path.iterdir()) == ["encodings", "graph", "orderings", "tokens", "zarr.json"]

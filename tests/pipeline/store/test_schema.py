@@ -14,7 +14,7 @@ from gmn_pipeline.store.format.token_settings import smallest_unsigned
 from gmn_pipeline.store.writing.writer import plan_manifest
 from tests.stores import ring_graph
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "store-format.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "store-format.md"
 
 
 def test_the_document_lists_exactly_the_arrays_of_the_schema() -> None:

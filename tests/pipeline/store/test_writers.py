@@ -3,8 +3,6 @@
 import random
 import signal
 import subprocess
-import sys
-import textwrap
 import time
 from pathlib import Path
 
@@ -13,50 +11,33 @@ import pytest
 from gmn_pipeline import StoreWriter, TokenSettings, TokenStore
 from gmn_pipeline.errors import StoreBusyError, StoreClashError, StoreError
 from gmn_pipeline.store.writing.writer import plan_manifest
+from tests.end_to_end.commands import Command, start, tree
 from tests.stores import ring_graph, write_store
 
-ROOT = Path(__file__).parents[2]
 
-WRITE = textwrap.dedent(
-    """
-    import sys
-    from pathlib import Path
-    from gmn_pipeline import TokenSettings
-    from tests.stores import ring_graph, write_store
-    write_store(Path(sys.argv[1]), ring_graph(400, 300), TokenSettings(4, 3, 2), block_size=10)
-    """
-)
-
-
-def start_writer(path: Path) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-c", WRITE, str(path)]
-    return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE)
+def start_writer(path: Path, *limit: int) -> Command:
+    return start("tests.pipeline.store.processes:write", path, *limit, cwd=path.parent, stderr=subprocess.PIPE)
 
 
 def finish_writer(path: Path) -> int:
     with start_writer(path) as writer:
         writer.communicate()
-    return writer.returncode
-
-
-def tree(path: Path) -> dict[str, bytes]:
-    return {str(p.relative_to(path)): p.read_bytes() for p in path.rglob("*") if p.is_file()}
+    return writer.wait()
 
 
 def test_killed_again_and_again_it_ends_with_the_same_bytes(tmp_path: Path) -> None:
     wanted = tree(write_store(tmp_path / "w.zarr", ring_graph(400, 300), TokenSettings(4, 3, 2), block_size=10).path)
     path, chance, kills = tmp_path / "k.zarr", random.Random(0), 0
     while True:
-        writer = start_writer(path)
-        deadline = time.monotonic() + 60
-        while not path.exists() and writer.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.002)
-        time.sleep(chance.uniform(0, 0.35))
-        writer.send_signal(signal.SIGKILL)
-        _, stderr = writer.communicate()
+        with start_writer(path) as writer:
+            while not path.exists() and writer.poll() is None:
+                time.sleep(0.002)
+            time.sleep(chance.uniform(0, 0.35))
+            writer.send_signal(signal.SIGKILL)
+            _, stderr = writer.communicate()
         if writer.returncode == 0:
             break
-        assert writer.returncode == -signal.SIGKILL, stderr.decode()
+        assert writer.returncode == -signal.SIGKILL, stderr
         kills += 1
         with pytest.raises(StoreError):
             TokenStore.open(path)
@@ -84,9 +65,9 @@ def test_a_second_writer_is_told_or_waits(tmp_path: Path) -> None:
 
 def test_two_processes_at_once_make_one_good_store(tmp_path: Path) -> None:
     path = tmp_path / "s.zarr"
-    writers = [start_writer(path) for _ in range(2)]
-    errors = [w.communicate()[1].decode() for w in writers]
-    codes = [w.returncode for w in writers]
+    with start_writer(path) as one, start_writer(path) as other:
+        errors = [one.communicate()[1], other.communicate()[1]]
+    codes = [one.returncode, other.returncode]
     assert 0 in codes
     for code, error in zip(codes, errors, strict=True):
         assert code == 0 or "another process is writing" in error
@@ -134,22 +115,14 @@ def test_finalise_refuses_an_incomplete_store(tmp_path: Path) -> None:
         writer.finalise()
 
 
-FULL_DISK = WRITE.replace(
-    "import sys",
-    "import resource, signal, sys\n"
-    "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-    "resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), -1))",
-)
-
-
 @pytest.mark.parametrize("limit", [400, 2_000, 4_500])
 def test_a_disk_that_takes_no_more(tmp_path: Path, limit: int) -> None:
     """A limit on file size makes real writes fail in the middle, as a full disk does; afterwards the run resumes."""
     path = tmp_path / "s.zarr"
-    command = [sys.executable, "-c", FULL_DISK, str(path), str(limit)]
-    failed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert failed.returncode != 0
-    assert "StoreError: cannot write" in failed.stderr
+    with start_writer(path, limit) as failed:
+        _, stderr = failed.communicate()
+    assert failed.returncode == 1
+    assert "StoreError: cannot write" in stderr
     with pytest.raises(StoreError):
         TokenStore.open(path)
     assert finish_writer(path) == 0

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import xarray
 import zarr
 
 from gmn_pipeline import TokenSettings, TokenStore
@@ -73,7 +74,6 @@ def test_a_store_without_names_is_repaired_as_it_was(tmp_path: Path) -> None:
 
 
 def test_xarray_opens_every_group(tmp_path: Path) -> None:
-    xarray = pytest.importorskip("xarray")
     store = write_store(tmp_path / "ring.zarr", ring_graph(edge_features=True), TokenSettings(2, 2, 1))
     for folder in groups(store.path):
         opened = xarray.open_zarr(store.path, group=str(folder.relative_to(store.path)), consolidated=False)
