@@ -54,7 +54,9 @@ def try_case(case: Any, world: World, folder: Path) -> tuple[int, str | None]:
         (here / "r" / "summary.json").unlink()
     for what, file, place, value in edits:
         # An earlier edit may have left nothing to do, or the value has no place in such a file.
-        with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, IndexError):
+        with suppress(
+            OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, IndexError, ArithmeticError
+        ):
             _apply(here / "r" / file, what, place, value)
     return 1, explain(world.run(name, kind, here), peak)
 
