@@ -13,6 +13,15 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
+from tests.prep.datasets.public.drawn_graphs import (
+    COCO_LABELS,
+    MALNET,
+    contact,
+    pattern,
+    peptide,
+    pixels,
+    segments,
+)
 from tests.prep.datasets.public.many_graph_samples import draw_items, write_gnn_benchmark, write_lrgb, write_malnet
 from tests.prep.datasets.public.raw_samples import (
     PLANETOID_KNOWN,
@@ -21,10 +30,6 @@ from tests.prep.datasets.public.raw_samples import (
     write_planetoid,
     write_products,
 )
-from tests.prep.datasets.public.test_gnn_benchmark import pattern
-from tests.prep.datasets.public.test_gnn_benchmark import superpixels as colours
-from tests.prep.datasets.public.test_lrgb import COCO_LABELS, contact, peptide, superpixels
-from tests.prep.datasets.public.test_malnet import GRAPHS
 from tests.torture.cases import BORDERS, draw_cases
 from tests.torture.children import explain, left_behind, run
 from tests.torture.forged_stores import _replace
@@ -43,12 +48,12 @@ WRITERS: dict[str, Callable[[Path], Any]] = {
     "peptides-func": lambda root: write_lrgb(root, "peptides-func", draw_items(lambda r, n: peptide(10, r, n))),
     "peptides-struct": lambda root: write_lrgb(root, "peptides-struct", draw_items(lambda r, n: peptide(11, r, n))),
     "pcqm-contact": lambda root: write_lrgb(root, "pcqm-contact", draw_items(contact)),
-    "pascalvoc-sp": lambda root: write_lrgb(root, "pascalvoc-sp", draw_items(lambda r, n: superpixels([0, 20], r, n))),
-    "coco-sp": lambda root: write_lrgb(root, "coco-sp", draw_items(lambda r, n: superpixels([*COCO_LABELS], r, n))),
-    "mnist": lambda root: write_gnn_benchmark(root, "MNIST", draw_items(lambda r, n: colours(1, r, n))),
-    "cifar10": lambda root: write_gnn_benchmark(root, "CIFAR10", draw_items(lambda r, n: colours(3, r, n))),
+    "pascalvoc-sp": lambda root: write_lrgb(root, "pascalvoc-sp", draw_items(lambda r, n: segments([0, 20], r, n))),
+    "coco-sp": lambda root: write_lrgb(root, "coco-sp", draw_items(lambda r, n: segments([*COCO_LABELS], r, n))),
+    "mnist": lambda root: write_gnn_benchmark(root, "MNIST", draw_items(lambda r, n: pixels(1, r, n))),
+    "cifar10": lambda root: write_gnn_benchmark(root, "CIFAR10", draw_items(lambda r, n: pixels(3, r, n))),
     "pattern": lambda root: write_gnn_benchmark(root, "PATTERN", draw_items(pattern)),
-    "malnet-tiny": lambda root: write_malnet(root, GRAPHS),
+    "malnet-tiny": lambda root: write_malnet(root, MALNET),
 }
 PICKLES = ["cora", "citeseer", "pubmed", "peptides-func", "peptides-struct", "pcqm-contact", "pascalvoc-sp", "coco-sp",
            "mnist", "cifar10", "pattern"]  # fmt: skip

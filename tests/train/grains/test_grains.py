@@ -5,14 +5,13 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from gmn_pipeline import Graph, Task, TokenSettings
+from gmn_pipeline import Graph, TokenSettings
 from gmn_pipeline.errors import TrainError
 from gmn_train.data.steps import Step
 from gmn_train.grains.grain import Grain
@@ -22,6 +21,7 @@ from gmn_train.grains.wire import Wire
 from gmn_train.model.layers.bimamba import BiMamba
 from gmn_train.model.layers.split_scan import scan_own_rows
 from gmn_train.train import Training, _differentiate
+from tests.train.grains.ladder import ladder
 from tests.train.model_stores import model_store
 from tests.train.small_runs import SMALL, many_graphs, prepare, settings_for
 
@@ -80,20 +80,6 @@ def test_a_scan_in_pieces_is_the_scan(rows: int, pieces: int, taps: int, states:
     for found in (scanned_in_pieces(layer, x, grad, pieces), scanned(layer, x, grad)):
         for one, other in zip(found, exact, strict=True):
             assert float((one - other).abs().max()) <= 3e-6 * max(float(other.abs().max()), 1e-3)
-
-
-def ladder(item: str = "node", edge_features: bool = False) -> Graph:
-    """Two rails with rungs and a few chords; degrees differ, so the scan's order does not follow ids."""
-    n, rng = 60, np.random.default_rng(0)
-    edges = [[i, i + 2] for i in range(n - 2)] + [[i, i + 1] for i in range(0, n, 2)] + [[0, i] for i in (9, 30, 44)]
-    x, pairs = rng.normal(size=(n, 3)).astype(np.float32), rng.integers(0, n, (31, 2))
-    items = n if item == "node" else len(pairs)
-    splits, y = np.tile([1, 1, 2, 3], n)[:items], rng.integers(0, 2, items)
-    attr = rng.integers(0, 3, (len(edges), 1)) if edge_features else None
-    return Graph.from_edges(
-        np.array(edges), n, x=x, y=y, splits=splits, pairs=None if item == "node" else pairs, edge_attr=attr,
-        edge_categories=(3,) if edge_features else None, task=Task.of(item, "binary", 2),
-    )  # fmt: skip
 
 
 def gradients(training: Training, grains: int | None, step: Step) -> tuple[float, list[Tensor], list[Tensor]]:

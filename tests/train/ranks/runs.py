@@ -5,7 +5,7 @@ from pathlib import Path
 
 from gmn_pipeline import TokenSettings
 from gmn_train.settings.run_settings import TrainConfig
-from tests.train.grains.test_grains import ladder
+from tests.train.grains.ladder import ladder
 from tests.train.model_stores import model_store
 from tests.train.small_runs import SMALL, many_graphs, settings_for
 

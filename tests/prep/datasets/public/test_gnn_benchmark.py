@@ -4,33 +4,14 @@ import numpy as np
 import pytest
 
 from gmn_prep.datasets import DATASETS, DatasetOptions, load_dataset
-from tests.prep.datasets.public.many_graph_samples import both_ways, draw_items, expected_graph, write_gnn_benchmark
+from tests.prep.datasets.public.drawn_graphs import pattern, pixels
+from tests.prep.datasets.public.many_graph_samples import draw_items, expected_graph, write_gnn_benchmark
 from tests.prep.datasets.public.raw_folders import assert_same
-
-
-def superpixels(colours, rng, n):
-    """Each node's next ones around the ring, in one direction only, with a weight."""
-    edges = both_ways(rng, n)[:, :n]
-    return {
-        "x": rng.random((n, colours), dtype=np.float32),
-        "pos": rng.random((n, 2), dtype=np.float32),
-        "edge_index": edges,
-        "edge_attr": rng.random(edges.shape[1], dtype=np.float32),
-        "y": rng.integers(0, 10, 1),
-    }
-
-
-def pattern(rng, n):
-    return {
-        "x": np.eye(3, dtype=np.float32)[rng.integers(0, 3, n)],
-        "edge_index": both_ways(rng, n),
-        "y": rng.integers(0, 2, n),
-    }
 
 
 @pytest.mark.parametrize(("name", "colours"), [("mnist", 1), ("cifar10", 3)])
 def test_superpixels_have_colour_and_place(root, name, colours):
-    items = draw_items(lambda rng, n: superpixels(colours, rng, n))
+    items = draw_items(lambda rng, n: pixels(colours, rng, n))
     write_gnn_benchmark(root, name.upper(), items)
     for part in items.values():
         for item in part:

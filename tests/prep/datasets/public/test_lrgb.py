@@ -11,47 +11,15 @@ from gmn_prep.datasets import DATASETS, DatasetOptions, dataset_identity, load_d
 from gmn_prep.datasets.public import public_dataset
 from gmn_prep.datasets.public.lrgb import standardise
 from gmn_prep.datasets.public.raw_files import unpack_archive
-from tests.prep.datasets.public.many_graph_samples import both_ways, draw_items, expected_graph, write_lrgb
+from tests.prep.datasets.public.drawn_graphs import COCO_LABELS, contact, peptide, segments
+from tests.prep.datasets.public.many_graph_samples import draw_items, expected_graph, write_lrgb
 from tests.prep.datasets.public.raw_folders import assert_same, files_below, read_only
 
 ATOMS, BONDS = (119, 5, 12, 12, 10, 6, 6, 2, 2), (5, 6, 2)
-COCO_LABELS = {0: 0, 1: 1, 11: 11, 13: 12, 90: 80}
-"""Some of COCO's ids, which have gaps, and their classes."""
 
 
 def load(name, root, **options):
     return load_dataset(name, DatasetOptions(data_root=root, **options)).graph
-
-
-def molecule(rng, n):
-    edges = both_ways(rng, n)
-    return {
-        "x": rng.integers(0, 2, (n, 9)),
-        "edge_index": edges,
-        "edge_attr": np.stack(
-            [edges.sum(axis=0) % 5, edges.prod(axis=0) % 6, edges.max(axis=0, initial=0) % 2], axis=1
-        ),
-    }
-
-
-def peptide(classes, rng, n):
-    y = rng.integers(0, 2, (1, classes)) if classes == 10 else rng.normal(size=(1, classes))
-    return molecule(rng, n) | {"y": y.astype(np.float32)}
-
-
-def contact(rng, n):
-    pairs = rng.integers(0, n, (2, n // 2))
-    return molecule(rng, n) | {"edge_label_index": pairs, "edge_label": rng.integers(0, 2, n // 2)}
-
-
-def superpixels(labels, rng, n):
-    edges = both_ways(rng, n)
-    return {
-        "x": rng.normal(100, 30, (n, 14)),
-        "edge_index": edges,
-        "edge_attr": rng.normal(5, 2, (edges.shape[1], 2)),
-        "y": rng.choice(labels, n),
-    }
 
 
 @pytest.mark.parametrize(("name", "classes"), [("peptides-func", 10), ("peptides-struct", 11)])
@@ -82,7 +50,7 @@ def test_pcqm_contact(root):
 @pytest.mark.parametrize(("name", "classes"), [("pascalvoc-sp", 21), ("coco-sp", 81)])
 def test_superpixels(root, name, classes):
     labels = list(COCO_LABELS) if name == "coco-sp" else [0, 7, 20]
-    items = draw_items(lambda rng, n: superpixels(labels, rng, n))
+    items = draw_items(lambda rng, n: segments(labels, rng, n))
     write_lrgb(root, name, items)
     graph = load(name, root).check()
     assert (graph.task.classes, graph.task.metric, graph.task.class_weighted) == (classes, "macro_f1", True)

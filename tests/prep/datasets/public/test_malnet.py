@@ -6,17 +6,8 @@ import pytest
 from gmn_pipeline.errors import DatasetError
 from gmn_prep.datasets import DatasetOptions, dataset_identity, load_dataset
 from gmn_prep.datasets.public import public_dataset
+from tests.prep.datasets.public.drawn_graphs import MALNET
 from tests.prep.datasets.public.many_graph_samples import write_malnet
-
-GRAPHS = {
-    "train": {
-        "trojan/a/G1": [(0, 2), (2, 5), (5, 0), (5, 2), (7, 7)],  # 1, 3, 4, 6 do not occur; 7 is linked to itself only
-        "adware/a/G2": [(0, 1), (1, 1)],
-        "benign/a/G3": [(3, 1)],
-    },
-    "val": {"adware/b/G4": [(0, 1), (0, 2), (0, 3)]},
-    "test": {"downloader/a/G5": [(0, 1)], "addisplay/a/G6": [(1, 0), (2, 0)]},
-}
 
 
 def load(root, **options):
@@ -24,7 +15,7 @@ def load(root, **options):
 
 
 def test_nodes_are_those_that_edges_link(root):
-    write_malnet(root, GRAPHS)
+    write_malnet(root, MALNET)
     graph = load(root)
     assert np.diff(graph.graph_ptr).tolist() == [3, 2, 2, 4, 2, 3]
     edges = set(zip(graph.slot_sources.tolist(), graph.indices.tolist(), strict=True))
@@ -36,17 +27,17 @@ def test_nodes_are_those_that_edges_link(root):
 
 
 def test_directions_may_stay(root):
-    write_malnet(root, GRAPHS)
+    write_malnet(root, MALNET)
     edges = [(0, 1), (1, 2), (2, 0), (2, 1), (3, 4), (6, 5), (7, 8), (7, 9), (7, 10), (11, 12), (14, 13), (15, 13)]
     graph = load(root, directed=True)
     assert list(zip(graph.slot_sources.tolist(), graph.indices.tolist(), strict=True)) == edges
 
 
 def test_features_are_the_local_degree_profile(root):
-    write_malnet(root, GRAPHS)
+    write_malnet(root, MALNET)
     graph = load(root)
     first = 0
-    for named in GRAPHS.values():
+    for named in MALNET.values():
         for edges in named.values():
             nodes = sorted({end for a, b in edges if a != b for end in (a, b)})
             linked = [(a, b) for a, b in edges if a in nodes]
@@ -68,7 +59,7 @@ def test_every_edge_list_counts(root, monkeypatch):
         f"put {listings}, raw/malnet-graphs-tiny/TYPE/FAMILY/NAME.edgelist for each name in them "
         f"into {root}/malnet-tiny"
     )
-    folder = write_malnet(root, GRAPHS)
+    folder = write_malnet(root, MALNET)
     before = dataset_identity("malnet-tiny", DatasetOptions(data_root=root))
     path = folder / "malnet-graphs-tiny/adware/b/G4.edgelist"
     path.write_text(path.read_text() + "3\t1\n")
@@ -80,7 +71,7 @@ def test_every_edge_list_counts(root, monkeypatch):
 
 @pytest.mark.parametrize("content", [b"\xc6\x28", b"../../secret/a", b"adware/a", b"x" * 5000, b"a/b/c\0d"])
 def test_a_list_of_anything_else_is_refused_in_one_line(root, content):
-    folder = write_malnet(root, GRAPHS)
+    folder = write_malnet(root, MALNET)
     (folder / "split_info_tiny/type/val.txt").write_bytes(content)
     with pytest.raises(DatasetError, match=r"malnet-tiny: val.txt lists '.*', no TYPE/FAMILY/NAME"):
         load(root)
