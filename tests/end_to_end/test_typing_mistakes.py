@@ -100,11 +100,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(("line", "remedy"), MISTAKES, ids=[line for line, _ in MISTAKES])
-def test_one_line_that_names_the_remedy(
-    folder: Path, line: str, remedy: str, capsys: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(folder)
+BESIDE_A_STORE = [
+    ("--label lable", "did you mean 'label'?"),
+    ("--drop agee", "did you mean 'age'?"),
+    ("--features ages", "did you mean 'age'?"),
+    ("--metric acuracy", "did you mean 'accuracy'?"),
+    ("--time agee", "did you mean 'age'?"),
+    ("--drop age", "holds other content (dataset=edges format=.csv seed=0, m=1 M=1 s=1"),
+    ("--drop age", "; now asked: drop=age); choose another --out, or pass --force"),
+]
+
+
+def said_of(line: str, capsys: Any) -> str:
+    """The one line that a mistaken command prints."""
     program, *words = shlex.split(line)
     with pytest.raises(SystemExit) as end:
         run_app(APPS[program], words)
@@ -113,6 +121,48 @@ def test_one_line_that_names_the_remedy(
     assert end.value.code == 2
     assert len(lines) == 1, lines
     assert lines[0].startswith("error: ")
-    assert remedy in lines[0]
     assert said.out == ""
+    return lines[0]
+
+
+@pytest.mark.parametrize(("line", "remedy"), MISTAKES, ids=[line for line, _ in MISTAKES])
+def test_one_line_that_names_the_remedy(
+    folder: Path, line: str, remedy: str, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    assert remedy in said_of(line, capsys)
     assert {file.name for file in folder.iterdir()} <= {"ring.zarr", "edges.csv", "nodes.csv", "data"}
+
+
+@pytest.fixture(scope="module")
+def store_of_the_tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("beside")
+    (folder / "edges.csv").write_text(EDGES)
+    (folder / "nodes.csv").write_text(NODES)
+    with pytest.raises(SystemExit) as end:
+        run_app(prep, ["tokenize", "--dataset", str(folder / "edges.csv"), "--out", str(folder / "made.zarr"), *TINY])
+    assert not end.value.code
+    return folder
+
+
+TINY = ("--m", "1", "--M", "1", "--s", "1", "--quiet")
+
+
+@pytest.mark.parametrize(("options", "remedy"), BESIDE_A_STORE)
+def test_a_mistake_beside_a_store_is_told_itself(
+    store_of_the_tables: Path, options: str, remedy: str, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(store_of_the_tables)
+    line = f"gmn-prep tokenize --dataset edges.csv --m 1 --M 1 --s 1 --out made.zarr {options}"
+    assert remedy in said_of(line, capsys)
+
+
+def test_a_store_of_files_that_have_changed(store_of_the_tables: Path, capsys: Any) -> None:
+    """Not the mistake of an option: the files are not read for it."""
+    nodes = store_of_the_tables / "nodes.csv"
+    before = nodes.read_text()
+    nodes.write_text(before.replace("a,x,1", "a,y,1"))
+    line = f"gmn-prep tokenize --dataset {store_of_the_tables / 'edges.csv'} --m 1 --M 1 --s 1"
+    said = said_of(f"{line} --out {store_of_the_tables / 'made.zarr'}", capsys)
+    nodes.write_text(before)
+    assert "; its files have changed since); choose another --out" in said
