@@ -65,8 +65,11 @@ class Run:
         `table.notes`, also printed to stderr, name columns that the model does not know.
         """
         from gmn_train.runs.export import predict_run
+        from gmn_train.runs.refusals import read_pairs_for
 
-        table = predict_run(self.path, _place(store), embeddings=embeddings, pairs=_path(pairs))
+        place = _place(store)
+        named = None if pairs is None else read_pairs_for(self.path, place, Path(pairs))
+        table = predict_run(self.path, place, embeddings=embeddings, pairs=named)
         for note in () if quiet else table.notes:
             tell(f"note: {note}")
         return table
