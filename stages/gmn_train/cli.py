@@ -51,10 +51,12 @@ def run(
     several = {"seeds": parse_numbers(seeds, "seeds"), "splits": parse_numbers(splits, "splits")}
 
     from gmn_train.runs.display import Display
-    from gmn_train.runs.refusals import check_device, check_splits, named_dir
+    from gmn_train.runs.refusals import check_device, check_splits, check_writable, named_dir
 
     check_device(config.device)
-    named_dir(name, run_dir)
+    folder = named_dir(name, run_dir)
+    if not dry_run:
+        check_writable(folder)
     check_splits(config.store, several["splits"])
     if config.procs > 1 and not is_started() and not dry_run:
         _launch(config.procs)
@@ -171,9 +173,11 @@ def predict(
     """Write predictions for every item of the run's store, or of new data. New data needs no labels."""
     from gmn_pipeline.console.output import print_json
     from gmn_pipeline.console.streams import tell
+    from gmn_pipeline.disk.writable import check_output
     from gmn_train.runs.naming import check_ending
 
     check_ending(out)
+    check_output(out)
     path = _find_and_tell(run, store, silent=json, embeddings=embeddings)
     named = None
     if pairs is not None:

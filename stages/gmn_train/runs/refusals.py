@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from gmn_pipeline.disk.writable import why_not_writable
 from gmn_pipeline.errors import ConfigError, TrainError
 from gmn_pipeline.place import StorePlace
 from gmn_pipeline.store.files.manifest_file import read_manifest
@@ -11,7 +12,7 @@ from gmn_pipeline.task import Task
 from gmn_pipeline.types import IntArray
 from gmn_train.data.trained_on import TrainedOn
 from gmn_train.runs.folder import RunFolder
-from gmn_train.runs.naming import folder_of_name
+from gmn_train.runs.naming import RUNS, folder_of_name, is_run
 from gmn_train.settings.run_settings import TrainConfig
 
 
@@ -33,6 +34,14 @@ def named_dir(name: str | None, run_dir: Path | None) -> Path | None:
     if folder is not None and (folder / "zarr.json").exists():
         raise TrainError(f"{folder} is a token store, not a place for a run; choose another --run-dir")
     return folder
+
+
+def check_writable(folder: Path | None) -> None:
+    """TrainError where a run that is not there yet cannot be written. folder: None for one of data/runs."""
+    place = folder or RUNS / "new"
+    reason = None if is_run(place) else why_not_writable(place / "config.toml")
+    if reason is not None:
+        raise TrainError(f"cannot write to {folder or RUNS}: {reason}; choose another --run-dir")
 
 
 def check_splits(store: StorePlace, splits: Sequence[int]) -> None:
