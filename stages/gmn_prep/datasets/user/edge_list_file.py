@@ -18,6 +18,7 @@ from gmn_pipeline.errors import DatasetError
 from gmn_pipeline.types import Array
 from gmn_prep.datasets.entry import DatasetOptions
 from gmn_prep.datasets.user.graph_table import find_graph_table, group_nodes
+from gmn_prep.datasets.user.repeated_edges import put_smallest_first
 from gmn_prep.datasets.user.table_columns import (
     COLUMNS,
     are_numbers,
@@ -94,6 +95,11 @@ def read_edge_list(path: Path, options: DatasetOptions) -> tuple[dict[str, Any],
     for table, key, names in ((nodes, "x", "x_names"), (edges, "edge_attr", "edge_names")):
         if table is not None and table.columns:
             arrays[key], arrays[names] = stack_features(table, notes)
+    if "edge_attr" in arrays:
+        given = (arrays["edges"], arrays["edge_attr"], arrays["edge_names"])
+        arrays["edges"], arrays["edge_attr"], differ = put_smallest_first(*given)
+        if differ:
+            notes.append(f"{edges.path.name} lists {differ:,} edges again with other features: the smallest are kept")
     return arrays, notes
 
 

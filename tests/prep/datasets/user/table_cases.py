@@ -29,6 +29,8 @@ def both(*columns: str) -> dict[str, Any]:
 
 
 FORMS: list[Case] = [
+    ("an edge again, with other features", {"e.csv": "src,dst,w\na,b,2\na,b,1\nb,c,3\nb,c,3\n"}, {},
+     ["e.csv lists 1 edges again with other features: the smallest are kept", "2 duplicates dropped"]),
     ("edges alone", {"edges.csv": EDGES}, {}, ["4 nodes, 5 edges, called 'a'", "none: there are no labels"]),
     ("numbers are node numbers", {"e.csv": "src,dst\n0,1\n1,4\n"}, {}, ["5 nodes, 2 edges"]),
     ("numbers as names", {"e.csv": "src,dst\n5000000,7000000\n"}, {}, ["2 nodes", "read as names, not as numbers"]),

@@ -30,7 +30,9 @@ def tables(rng: np.random.Generator, named: str, many: bool, edge_features: bool
     graph = rng.integers(0, 3, n)
     pairs = sorted({(int(a), int(b)) for a, b in rng.integers(0, n, (3 * n, 2)) if a < b})
     pairs = [(a, b) for a, b in pairs if not many or graph[a] == graph[b]] or [(0, 0)]
-    edges = [[ids[a], ids[b], *([i % 5 + 0.5] if edge_features else [])] for i, (a, b) in enumerate(pairs)]
+    edges = [[ids[a], ids[b], *([i % 5 + 0.5, -i] if edge_features else [])] for i, (a, b) in enumerate(pairs)]
+    again = rng.choice(len(edges), 3)  # some twice or more, with other features
+    edges += [[*edges[i][:2], *([rng.choice([0.5, edges[i][2]]), 7 - i] if edge_features else [])] for i in again]
     nodes = [[ids[v], f"{rng.random():.3f}", "ab"[v % 2], *([f"g{graph[v]}"] if many else [])] for v in range(n)]
     return [edges, nodes, [[f"g{g}", ["low", "high"][g % 2]] for g in range(3)] if many else []]
 
@@ -51,8 +53,12 @@ def test_shuffled_tables_are_the_same_graph_with_the_same_tokens(
     for shuffle in (False, True):
         if shuffle:
             rows = [[part[i] for i in rng.permutation(len(part))] for part in rows]
-            rows[0] = [[b, a, *rest] if rng.random() < 0.5 else [a, b, *rest] for a, b, *rest in rows[0]]
-        file = write(folder / "edges.csv", ["src", "dst", *(["w"] if edge_features else [])], rows[0])
+            turned = {pair for pair in {(a, b) for a, b, *_ in rows[0]} if rng.random() < 0.5}
+            rows[0] = [[b, a, *rest] if (a, b) in turned else [a, b, *rest] for a, b, *rest in rows[0]]
+        header, written = ["src", "dst", *(["w", "z"] if edge_features else [])], rows[0]
+        if shuffle:
+            header, written = header[::-1], [row[::-1] for row in written]
+        file = write(folder / "edges.csv", header, written)
         label = "kind" if many else "label"
         write(folder / "nodes.csv", ["id", "size", label, *(["graph"] if many else [])], rows[1])
         if many:
@@ -61,7 +67,10 @@ def test_shuffled_tables_are_the_same_graph_with_the_same_tokens(
         with ThreadPoolExecutor(1) as pool:
             block = Tokenizer.of(graph, TokenSettings(2, 2, 1)).block(0, graph.num_nodes, pool)
         order = compute_ordering(graph, "degree", seed=0)
-        results.append({**graph.arrays(), **block.arrays(), **vars(order)})
+        arrays = graph.arrays()
+        if edge_features:
+            arrays["edge_attr"] = arrays["edge_attr"][:, np.argsort(graph.edge_names)]
+        results.append({**arrays, **block.arrays(), **vars(order)})
     first, second = results
     assert first.keys() == second.keys()
     for name in first:
