@@ -199,3 +199,10 @@ def test_the_page_about_python_runs(here: Path) -> None:  # noqa: ARG001
     blocks = re.findall(r"```python\n(.*?)```", (DOCS / "python.md").read_text(), re.S)
     names = run_blocks([block for block in blocks if "import wandb" not in block], data=two_groups())
     assert names["run"].summary["epochs"] == 2
+
+
+def test_the_lines_of_the_readme_run(here: Path) -> None:  # noqa: ARG001
+    blocks = re.findall(r"```python\n(.*?)```", (DOCS.parent / "README.md").read_text(), re.S)
+    names = run_blocks([block.replace('"minesweeper-grid", ', '"minesweeper-grid", nodes=100, ') for block in blocks])
+    assert len(names["table"]) == 100
+    assert len(names["batch"].node_ids) == 3
