@@ -77,7 +77,7 @@ class TrainConfig:
         0, help="Stop early after this many epochs without a better validation. 0: never.", group=TRAINING
     )
     eval_every: int | None = setting(
-        None, help="Epochs between evaluations. Default: so that there are about 100 in a run.", group=TRAINING
+        None, help="Epochs between evaluations. Default: so that there are about 200 in a run.", group=TRAINING
     )
     eval_draws: int = setting(1, help="Average predictions over this many draws of tokens.", group=TRAINING)
 
