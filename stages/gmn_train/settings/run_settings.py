@@ -37,7 +37,7 @@ class TrainConfig:
     M: int | None = setting(None, help="Walks per token. Default: all that are stored.", group=DATA)
     s: int | None = setting(
         None,
-        help="Tokens per level, drawn anew each epoch. Default: one for nodes of one graph, else all that are stored.",
+        help="Tokens per level, drawn anew each epoch from those stored. Default: 1.",
         group=DATA,
     )
     split: int = setting(0, help="Number of the stored split to use.", group=DATA)
