@@ -18,6 +18,7 @@ def tokenize(
     path: str | PathLike[str] | None = None,
     recipe: str | None = "none",
     progress: bool = False,
+    quiet: bool = False,
     **settings: Any,
 ) -> TokenStore:
     """Make the token store of a graph, or find that it exists; returns it opened.
@@ -26,7 +27,10 @@ def tokenize(
     file, as `gmn-prep tokenize --dataset` takes them. m, M, s: as there, with its defaults. path: where the store goes;
     a graph in memory needs one. settings: any other option of `gmn-prep tokenize`, such as `lap_pe=8`,
     `ordering=("degree", "pagerank")`, `task="node-regression"` or `force=True`. recipe: a dataset's recipe whose
-    settings to begin with. progress: show bars.
+    settings to begin with.
+
+    Prints to stderr how the data was understood: notes, task, classes, features, splits. progress: show bars, too.
+    quiet: print nothing.
 
     Raises GmnError in one line.
     """
@@ -38,7 +42,8 @@ def tokenize(
     values: dict[str, Any] = {name: value for name, value in given.items() if value is not None} | settings
     if path is not None:
         values["out"] = as_place(path)
-    with Phases.for_person(silent=not progress) as phases:
+    shown = Phases.for_person(silent=quiet) if progress or quiet else Phases("notes")
+    with shown as phases:
         if isinstance(data, str | PathLike):
             outcome = run(read_request(None, {"dataset": str(data), **values}, recipe), phases)
         else:

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gmn_pipeline import TokenStore
+from gmn_pipeline.console.streams import tell
 from gmn_pipeline.place import StorePlace, as_place
 from gmn_train.runs.display import Display
 from gmn_train.runs.display import Watcher as Watcher
 from gmn_train.runs.folder import RunFolder
+from gmn_train.runs.together import Together
 
 if TYPE_CHECKING:
     from gmn_train.model.frame import GraphModel
@@ -49,16 +51,28 @@ class Run:
         return open_best(self.path, need_labels=False).model.eval()
 
     def predict(
-        self, store: "TokenStore | Place | None" = None, *, embeddings: bool = False, pairs: Place | None = None
+        self,
+        store: "TokenStore | Place | None" = None,
+        *,
+        embeddings: bool = False,
+        pairs: Place | None = None,
+        quiet: bool = False,
     ) -> "PredictionTable":
         """Predictions for every item of a store, which needs no labels; of the run's own store unless given.
 
         `table["prediction"]` is a column, `table.columns` all of them, `table.scores` (items, outputs) what the model
         gives; `table.write("predictions.parquet")` writes a file. pairs: a table of node pairs to score instead.
+        `table.notes`, also printed to stderr, name columns that the model does not know.
         """
         from gmn_train.runs.export import predict_run
+        from gmn_train.runs.refusals import read_pairs_for
 
-        return predict_run(self.path, _place(store), embeddings=embeddings, pairs=_path(pairs))
+        place = _place(store)
+        named = None if pairs is None else read_pairs_for(self.path, place, Path(pairs))
+        table = predict_run(self.path, place, embeddings=embeddings, pairs=named)
+        for note in () if quiet else table.notes:
+            tell(f"note: {note}")
+        return table
 
     def evaluate(self, store: "TokenStore | Place | None" = None) -> dict[str, Any]:
         """The metric on `train`, `val` and `test` at the best epoch."""
@@ -72,12 +86,19 @@ class Run:
 
         return Path(write_report([self.path], _path(out)))
 
-    def resume(self, *, epochs: int | None = None, watcher: Watcher | None = None, progress: bool = False) -> "Run":
+    def resume(
+        self,
+        *,
+        epochs: int | None = None,
+        watcher: Watcher | None = None,
+        progress: bool = False,
+        quiet: bool = False,
+    ) -> "Run":
         """Continue an interrupted run, or train a finished one longer, to `epochs` in all."""
         from gmn_train.runs.start import resume_run
 
-        with Display.for_person(silent=not progress) as display:
-            resume_run(self.path, watcher or display, epochs=epochs)
+        with _display(progress=progress, quiet=quiet) as display:
+            resume_run(self.path, _both(display, watcher), epochs=epochs)
         return self
 
 
@@ -89,6 +110,7 @@ def train(
     run_dir: Place | None = None,
     watcher: Watcher | None = None,
     progress: bool = False,
+    quiet: bool = False,
     force: bool = False,
     settings: Mapping[str, Any] | None = None,
     **options: Any,
@@ -98,7 +120,7 @@ def train(
     options: settings of a run, such as `epochs=60`, `lr=0.01`, `seed=1`, `recipe="none"`; all are listed by
     `gmn-train settings`. settings: the same by dotted key, such as `{"model.width": 32}`. model: its name. name,
     run_dir: where the run goes; data/runs/... unless given. watcher: is told of every step and epoch, see `Watcher`.
-    progress: show a bar, or lines in a log.
+    progress: show a bar, or lines in a log. Without it only notes are printed, to stderr; quiet: nothing.
 
     Raises GmnError in one line.
     """
@@ -107,10 +129,10 @@ def train(
 
     given = {"store": _place(store), "model.name": model, **options, **(settings or {})}
     asked = read_request(given)
-    with Display.for_person(silent=not progress) as display:
+    with _display(progress=progress, quiet=quiet) as display:
         if asked.measured:
             display.say(asked.measured)
-        done = start_runs(asked.config, watcher or display, name=name, run_dir=_path(run_dir), force=force)
+        done = start_runs(asked.config, _both(display, watcher), name=name, run_dir=_path(run_dir), force=force)
     return Run(done[0].path)
 
 
@@ -128,6 +150,14 @@ def list_runs(root: Place = "data/runs") -> list[Run]:
     from gmn_train.runs.naming import runs_in
 
     return [Run(path) for path in runs_in(Path(root))]
+
+
+def _display(*, progress: bool, quiet: bool) -> Display:
+    return Display.for_person(silent=quiet) if progress or quiet else Display("notes")
+
+
+def _both(display: Display, watcher: Watcher | None) -> Watcher:
+    return display if watcher is None else Together(display, watcher)
 
 
 def _path(path: Place | None) -> Path | None:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
+from gmn_pipeline.disk.writable import check_output
 from gmn_pipeline.errors import WriteError
 
 _HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
@@ -46,6 +47,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 @contextmanager
 def write_output(path: Path) -> Iterator[Path]:
     """The same for a file that the user asked for: its folder is made, and WriteError says why it cannot be written."""
+    check_output(path)
     try:
         with write_aside(path) as aside:
             yield aside

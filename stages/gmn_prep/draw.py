@@ -50,6 +50,7 @@ def draw_tokens(node: int, tokens: list[dict[str, Any]], file: Path) -> None:
     try:
         figure.savefig(file, dpi=150)
     except (OSError, ValueError) as error:
-        raise ConfigError(f"cannot write the picture to {file}: {error}") from None
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigError(f"cannot write the picture to {file}: {reason}; choose another --png") from None
     finally:
         plt.close(figure)

@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 from gmn_pipeline.console.streams import tell
 
-Show = Literal["bars", "lines", "nothing"]
+Show = Literal["bars", "lines", "notes", "nothing"]
 
 
 class Phases:
-    """The phases of a run: bars on a terminal, a line each in a log, or nothing. Everything goes to stderr.
+    """The phases of a run: bars on a terminal, a line each in a log, notes alone, or nothing. All goes to stderr.
 
     Phases may overlap. Use as a context manager: the bars live until it is left.
     """
@@ -39,7 +39,7 @@ class Phases:
         """One line, above the bars."""
         if self._bars is not None:
             self._bars.console.print(message, markup=False, highlight=False)
-        elif self.show == "lines":
+        elif self.show != "nothing":
             tell(message)
 
     def tell_share(self, name: str, done: int, total: int) -> None:

@@ -10,7 +10,7 @@ from gmn_pipeline.place import StorePlace, StoreUrl, make_way
 from gmn_pipeline.store.format.manifest import Manifest, Scalar
 from gmn_pipeline.store.format.naming import default_store
 from gmn_pipeline.store.format.token_settings import TokenSettings
-from gmn_prep.datasets import DatasetOptions, dataset_identity, store_name
+from gmn_prep.datasets import DatasetOptions, dataset_identity, load_dataset, store_name
 from gmn_prep.encodings import asked_encodings
 from gmn_prep.orderings import ORDERINGS
 from gmn_prep.tokenize_settings import TokenizeConfig, default_data_root, table_options
@@ -79,7 +79,8 @@ def _check_place(out: StorePlace) -> None:
 def find_store(plan: Plan) -> tuple[StorePlace, Manifest] | None:
     """A finished store that already serves the plan: the one at its place, or any beside it if no place was named.
 
-    Raises StoreClashError where the place is taken by other content.
+    Raises StoreClashError where the place is taken by other content, and DatasetError where the options ask for what
+    the data does not have.
     """
     if plan.config.force:
         return None
@@ -91,8 +92,30 @@ def find_store(plan: Plan) -> tuple[StorePlace, Manifest] | None:
             beside = _search_beside(plan)
             if beside is not None:
                 return beside
-        raise StoreClashError(f"{plan.out} holds other content ({describe(present)}); {make_way(plan.out)}")
+        check_options(plan, present)
+        content = "; ".join([describe(present), *differences(plan, present)])
+        raise StoreClashError(f"{plan.out} holds other content ({content}); {make_way(plan.out)}")
     return _search_beside(plan) if plan.config.out is None else None
+
+
+def check_options(plan: Plan, present: Manifest) -> None:
+    """Raise DatasetError where the data does not take the options in which the plan differs from a store.
+
+    A mistyped `--label` is told as such, not as other content. The data is read for that, unless memory is bounded.
+    """
+    names = {*plan.identity, *present.dataset} - {"content", "seed"}
+    if plan.config.memory is None and any(plan.identity.get(name) != present.dataset.get(name) for name in names):
+        load_dataset(plan.config.dataset, plan.options)
+
+
+def differences(plan: Plan, present: Manifest) -> list[str]:
+    """In a few words each, what a plan asks of the same dataset that a store was not made with."""
+    there, asked = present.dataset, plan.identity
+    if there.get("dataset") != asked.get("dataset"):
+        return []
+    texts = ["its files have changed since"] if there.get("content") != asked.get("content") else []
+    names = [name for name in {**there, **asked} if name != "content" and there.get(name) != asked.get(name)]
+    return texts + [f"now asked: {name}={asked[name]}" if name in asked else f"now no {name}" for name in names]
 
 
 def _search_beside(plan: Plan) -> tuple[Path, Manifest] | None:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gmn_pipeline.errors import ConfigError, StoreCorruptError
+from gmn_pipeline.disk.writable import why_not_writable
+from gmn_pipeline.errors import ConfigError, StoreCorruptError, StoreError
 from gmn_pipeline.place import StorePlace, StoreUrl
 from gmn_pipeline.store.format.manifest import Manifest, Scalar
 from gmn_prep.datasets import load_dataset
@@ -54,6 +55,8 @@ def tokenize(
         path, manifest = existing
         repaired = () if dry_run else _repair_if_damaged(path, plan, loaded, phases)
         return Outcome(path, manifest, made=False, exact=is_exactly(manifest, plan), repaired=repaired)
+    if not dry_run and isinstance(plan.out, Path) and (reason := why_not_writable(plan.out)) is not None:
+        raise StoreError(f"cannot write {plan.out}: {reason}; choose another --out")  # before the data is read
     if config.dask is None or dry_run:
         return _make_store(plan, loaded, phases, dry_run=dry_run, only_plan=only_plan)
     from gmn_pipeline.store.writing.writer import refuse_busy

@@ -48,16 +48,19 @@ def run(
         flags = {**flags, "procs": place.size}
     asked = read_request({**flags, "model.name": model}, file, change or [])
     config = asked.config
-    if config.procs > 1 and not is_started() and not dry_run:
-        _launch(config.procs)
-    quiet = quiet or not place.leads
-    if name is not None:
-        from gmn_train.runs.naming import folder_of_name
-
-        folder_of_name(name)  # a mistake is told before torch is imported
     several = {"seeds": parse_numbers(seeds, "seeds"), "splits": parse_numbers(splits, "splits")}
 
     from gmn_train.runs.display import Display
+    from gmn_train.runs.refusals import check_device, check_splits, check_writable, named_dir
+
+    check_device(config.device)
+    folder = named_dir(name, run_dir)
+    if not dry_run:
+        check_writable(folder)
+    check_splits(config.store, several["splits"])
+    if config.procs > 1 and not is_started() and not dry_run:
+        _launch(config.procs)
+    quiet = quiet or not place.leads
 
     with Display.for_person(silent=quiet or json) as display:
         display.say(f"loading {config.store.name} and model {config.model.name}")  # torch takes seconds to import
@@ -91,10 +94,16 @@ def resume(
 ) -> None:
     """Continue an interrupted run from its last checkpoint, or train a finished one longer."""
     from gmn_train.runs.display import Display
+    from gmn_train.runs.folder import RunFolder
     from gmn_train.runs.naming import find_run
+    from gmn_train.runs.refusals import check_longer, check_own_store, check_threads
 
     path = find_run(run)
-    place, procs = find_place(), procs or _procs_of(path)
+    config = RunFolder(path).config()
+    check_threads(threads, procs)
+    check_longer(path, config, epochs)
+    check_own_store(config)
+    place, procs = find_place(), procs or config.procs
     if is_started():
         procs = place.size
     elif procs > 1:
@@ -118,19 +127,14 @@ def _launch(procs: int) -> None:
     raise typer.Exit(launch_processes(procs))
 
 
-def _procs_of(path: Path) -> int:
-    """The processes that a run was started with."""
-    from gmn_train.runs.folder import RunFolder
-
-    return RunFolder(path).config().procs
-
-
-def _find_and_tell(run: Path, *, silent: bool) -> Path:
-    """The run's folder. Says that it is being loaded: torch takes seconds to import."""
+def _find_and_tell(run: Path, store: Any, *, silent: bool, embeddings: bool = False) -> Path:
+    """The folder of a run that can be used on a store. Says that it is being loaded: torch takes seconds to import."""
     from gmn_pipeline.console.streams import tell
     from gmn_train.runs.naming import find_run
+    from gmn_train.runs.refusals import check_use
 
     path = find_run(run)
+    check_use(path, store, embeddings=embeddings)
     if not silent:
         tell(f"loading {path}")
     return path
@@ -143,7 +147,7 @@ def evaluate(run: RunPath, *, store: Store = None, json: Json = False) -> None:
 
     from gmn_pipeline.console.output import print_json, two_columns
 
-    path = _find_and_tell(run, silent=json)
+    path = _find_and_tell(run, store, silent=json)
     from gmn_train.runs.export import evaluate_run
 
     scores = evaluate_run(path, store)
@@ -169,13 +173,20 @@ def predict(
     """Write predictions for every item of the run's store, or of new data. New data needs no labels."""
     from gmn_pipeline.console.output import print_json
     from gmn_pipeline.console.streams import tell
+    from gmn_pipeline.disk.writable import check_output
     from gmn_train.runs.naming import check_ending
 
     check_ending(out)
-    path = _find_and_tell(run, silent=json)
+    check_output(out)
+    path = _find_and_tell(run, store, silent=json, embeddings=embeddings)
+    named = None
+    if pairs is not None:
+        from gmn_train.runs.refusals import read_pairs_for
+
+        named = read_pairs_for(path, store, pairs)
     from gmn_train.runs.export import export_predictions
 
-    written = export_predictions(path, store, out, embeddings=embeddings, pairs=pairs)
+    written = export_predictions(path, store, out, embeddings=embeddings, pairs=named)
     if json:
         print_json(written)
     else:

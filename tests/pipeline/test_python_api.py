@@ -58,6 +58,43 @@ def test_three_lines_each(here: Path) -> None:
     assert Path(run.report("page.html")).exists()
 
 
+def test_what_was_understood_is_told_without_asking(here: Path, capsys: Any) -> None:  # noqa: ARG001
+    data = two_groups()
+    data.y = torch.where(data.y == 0, -1, 1)
+    data.edge_attr = torch.ones(data.edge_index.shape[1], 1)
+    store = gmn.tokenize(data, m=1, M=1, s=1, path="g.zarr")
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "note: labels -1, 1 are read as classes 0 to 1, in this order" in told.err.splitlines()
+    assert "note: no split given: drew a random 60/20/20 split with seed 0" in told.err.splitlines()
+    assert "task      node multiclass, 2 classes (-1, 1), accuracy; 60 of 60 nodes labelled" in told.err.splitlines()
+    assert " in 0." not in told.err  # no times of phases: those are progress
+    run = gmn.train(store, epochs=2, model="gcn", run_dir="run", settings={"model.width": 8, "model.node_layers": 2})
+    said = [line for line in capsys.readouterr().err.splitlines() if "compiling" not in line]
+    assert said == ["stored, and not read by this model: edge features, tokens, ordering degree"]
+    new = {"x": np.ones((4, 4)), "edges": [[0, 1], [2, 3]], "x_names": ["a", "b", "c", "d"]}
+    gmn.tokenize(new, m=1, M=1, s=1, path="new.zarr", quiet=True)
+    gmn.train(store, epochs=3, model="mlp", run_dir="mlp", settings={"model.width": 8}, quiet=True)
+    run.resume(epochs=3, quiet=True)
+    assert "".join(capsys.readouterr()) == ""
+
+
+def test_prediction_names_columns_that_the_model_does_not_know(here: Path, capsys: Any) -> None:  # noqa: ARG001
+    rng = np.random.default_rng(0)
+    edges, x = rng.integers(0, 30, (80, 2)), rng.random((30, 2))
+    known = {"edges": edges, "x": x, "x_names": ["a", "b"]}
+    store = gmn.tokenize({**known, "y": np.arange(30) % 2}, m=1, M=1, s=1, path="a.zarr", quiet=True)
+    run = gmn.train(store, epochs=1, model="mlp", run_dir="run", settings={"model.width": 8}, quiet=True)
+    more = {**known, "x": rng.random((30, 3)), "x_names": ["b", "new", "a"]}
+    gmn.tokenize(more, m=1, M=1, s=1, path="b.zarr", quiet=True)
+    assert capsys.readouterr().err == ""
+    table = run.predict("b.zarr")
+    assert capsys.readouterr().err == f"note: {table.notes[0]}\n"
+    assert table.notes == ("columns that the model was not trained on are not read: new",)
+    run.predict("b.zarr", quiet=True)
+    assert capsys.readouterr().err == ""
+
+
 def test_the_store_of_a_graph_in_memory_is_found_again_and_not_mixed_up(here: Path) -> None:  # noqa: ARG001
     place = Path("ring.zarr")
     first = gmn.tokenize(ring_graph(), m=1, M=1, s=1, path=place)
@@ -87,7 +124,7 @@ def test_mistakes_are_one_line(here: Path) -> None:  # noqa: ARG001
         gmn.train(store, epoch=3)
 
 
-def test_a_watcher_is_told_of_every_epoch(here: Path) -> None:  # noqa: ARG001
+def test_a_watcher_is_told_of_every_epoch(here: Path, capsys: Any) -> None:  # noqa: ARG001
     told: list[tuple[int, float]] = []
 
     class Logger(gmn.Watcher):
@@ -97,6 +134,10 @@ def test_a_watcher_is_told_of_every_epoch(here: Path) -> None:  # noqa: ARG001
     store = gmn.tokenize(two_groups(), m=1, M=1, s=1, path="g.zarr")
     run = gmn.train(store, epochs=2, run_dir="run", settings=SMALL, watcher=Logger())
     assert told == [(row["epoch"], row["val"]) for row in run.metrics]
+    capsys.readouterr()
+    run.resume(epochs=3, watcher=Logger(), progress=True)  # the display goes on beside it
+    assert [epoch for epoch, _ in told] == [0, 1, 2]
+    assert "epoch 3/3  loss " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("workers", [0, 1])

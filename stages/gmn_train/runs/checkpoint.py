@@ -11,6 +11,7 @@ from gmn_pipeline.errors import TrainError
 from gmn_train.data.read_ahead import Clock
 from gmn_train.learning.averaging import WeightAverage
 from gmn_train.runs.folder import RunFolder
+from gmn_train.runs.refusals import check_best
 from gmn_train.settings.run_settings import TrainConfig
 
 FORMAT = 3
@@ -104,9 +105,7 @@ class Checkpoints:
         from safetensors.torch import load_file
 
         file = self.folder.best
-        if not file.exists():
-            path = self.folder.path
-            raise TrainError(f"{path} has no best checkpoint yet; continue with gmn-train resume {path}")
+        check_best(self.folder)
         try:
             weights = load_file(file)
         except (SafetensorError, OSError) as error:

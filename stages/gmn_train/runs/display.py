@@ -40,9 +40,12 @@ class RunHeader:
             f"{self.path}: model {config.model.name}, recipe {config.recipe}, {self.parameters:,} parameters, "
             f"{self.device}",
         ]
-        if self.unread:
-            lines.append(f"stored, and not read by this model: {', '.join(self.unread)}")
-        return lines
+        return lines + self.notes
+
+    @property
+    def notes(self) -> list[str]:
+        """What a person may not expect."""
+        return [f"stored, and not read by this model: {', '.join(self.unread)}"] if self.unread else []
 
 
 class Watcher:
@@ -73,17 +76,20 @@ class Watcher:
         """Called once at the end, however the run ends."""
 
 
-Show = Literal["live", "lines", "nothing"]
+Show = Literal["live", "lines", "notes", "nothing"]
 LOG_SECONDS = 30.0
 """Between two lines in a log."""
 
 
 class Display(Watcher):
-    """Follows one run: a bar on a terminal; in a log, a line for the first epoch, the last, and each half minute."""
+    """Follows one run: a bar on a terminal; in a log, a line for the first epoch, the last, and each half minute.
+
+    `notes` is for a program: what one should know of the data and the run, and no progress.
+    """
 
     def __init__(self, show: Show, *, log_seconds: float = LOG_SECONDS) -> None:
         self.show = show
-        self.wants_estimate = show != "nothing"
+        self.wants_estimate = show in ("live", "lines")
         self._log_seconds, self._said_at = log_seconds, time.monotonic()
         self._bars: Any = None
         self._task: Any = None
@@ -98,7 +104,7 @@ class Display(Watcher):
         epochs = header.config.epochs
         assert epochs is not None
         self._pace, self._text = Pace(epochs, header.first_epoch), ""
-        for line in header.lines:
+        for line in header.lines if self.show != "notes" else header.notes:
             self.say(line)
         if self.show == "live":
             self._bars, self._task = _make_bar(self._pace)
@@ -117,7 +123,7 @@ class Display(Watcher):
         place = "evaluating" if step == steps else f"step {step + 1}/{steps}" if steps > 1 else ""
         if self._bars is not None:
             self._move(epoch + step / max(steps, 1) * 0.999, place)
-        elif self._is_time():
+        elif self.show == "lines" and self._is_time():
             self.say(f"epoch {epoch + 1}/{self._pace.epochs}, {place or 'under way'}{self._remaining()}")
 
     def epoch(self, row: dict[str, Any], best: float, best_epoch: int) -> None:
@@ -127,7 +133,7 @@ class Display(Watcher):
         self._text = f"loss {row['loss']:.4f}  val {val}  best {best_text}"
         if self._bars is not None:
             self._move(done, "")
-        elif done in (1, self._pace.epochs) or self._is_time():
+        elif self.show == "lines" and (done in (1, self._pace.epochs) or self._is_time()):
             self.say(f"epoch {done}/{self._pace.epochs}  {self._text}{self._remaining()}")
 
     def _move(self, completed: float, place: str) -> None:

@@ -18,7 +18,8 @@ from gmn_train.model.frame import GraphModel
 from gmn_train.runs.checkpoint import Checkpoints
 from gmn_train.runs.folder import RunFolder
 from gmn_train.runs.naming import check_ending
-from gmn_train.runs.prediction_table import PredictionTable, read_pairs
+from gmn_train.runs.prediction_table import PredictionTable
+from gmn_train.runs.refusals import check_embeddings
 from gmn_train.runs.start import open_store
 from gmn_train.settings.run_settings import TrainConfig
 from gmn_train.train import make_model
@@ -69,25 +70,19 @@ def evaluate_run(run: Path, store: StorePlace | None) -> dict[str, Any]:
 
 
 def predict_run(
-    run: Path, store: StorePlace | None, *, embeddings: bool = False, pairs: Path | None = None
+    run: Path, store: StorePlace | None, *, embeddings: bool = False, pairs: IntArray | None = None
 ) -> PredictionTable:
-    """A run's predictions for every item of a store, or for the pairs in a file."""
-    named = None
-    if pairs is not None:
-        config = RunFolder(run).config()
-        named = read_pairs(pairs, (open_store(config) if store is None else TokenStore.open(store)).graph)
-    best = open_best(run, store, pairs=named, need_labels=False)
+    """A run's predictions for every item of a store, or for the pairs that `read_pairs_for` gave."""
+    best = open_best(run, store, pairs=pairs, need_labels=False)
     task, steps = best.sampler.data.task, best.sampler.evaluation_steps()
-    if pairs is not None and task.item != "link":
-        raise TrainError(f"--pairs is for a run that predicts links; {run} predicts a {task.item} task")
-    if embeddings and task.item == "link":
-        raise TrainError("embeddings belong to nodes, and a link task predicts pairs; leave out --embeddings")
+    if embeddings:
+        check_embeddings(task)
     items, scores, hidden = predict_items(best.sampler, best.model, best.compute, steps, embeddings=embeddings)
     return PredictionTable.of(best.sampler.data, best.config.split, items, scores, hidden)
 
 
 def export_predictions(
-    run: Path, store: StorePlace | None, out: Path, *, embeddings: bool = False, pairs: Path | None = None
+    run: Path, store: StorePlace | None, out: Path, *, embeddings: bool = False, pairs: IntArray | None = None
 ) -> dict[str, Any]:
     """Write a run's predictions to .npz, .parquet or .csv."""
     check_ending(out)

@@ -21,6 +21,8 @@ from gmn_train.runs.naming import RUNS
 from gmn_train.runs.store_place import locate_store
 from gmn_train.settings.run_settings import TrainConfig
 
+FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
+
 
 class RunFolder:
     """config.toml, data.json, metrics.jsonl, summary.json, checkpoints/ and tensorboard/ of one run."""
@@ -162,10 +164,11 @@ class RunFolder:
             yield
         except (OSError, RuntimeError, SafetensorError) as error:  # torch raises RuntimeError when a write fails
             reason = getattr(error, "strerror", None) or _torch_reason(self.path, error)
-            raise TrainError(
-                f"cannot write to {self.path}: {reason}; the last good checkpoint is kept; make room, then continue "
-                f"with gmn-train resume {self.path}"
-            ) from error
+            forbidden = getattr(error, "errno", None) in FORBIDDEN
+            what = "allow it" if forbidden else "make room"
+            kept = f"the last good checkpoint is kept; {what}, then continue with gmn-train resume {self.path}"
+            remedy = kept if self.exists else f"{what}, or choose another --run-dir"
+            raise TrainError(f"cannot write to {self.path}: {reason}; {remedy}") from error
 
 
 def _torch_reason(path: Path, error: Exception) -> str:

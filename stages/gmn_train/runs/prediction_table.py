@@ -9,7 +9,6 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from gmn_pipeline.disk.atomic_file import write_output
-from gmn_pipeline.errors import DatasetError
 from gmn_pipeline.graph import TEST, TRAIN, VAL, Graph
 from gmn_pipeline.graph.texts import Texts
 from gmn_pipeline.task import Task
@@ -19,9 +18,6 @@ from gmn_train.learning.metrics import predicted_classes
 from gmn_train.runs.naming import check_ending
 
 SPLITS = {TRAIN: "train", VAL: "val", TEST: "test"}
-SEPARATORS = (",", "\t", ";", "|", " ")
-ENDS = (("src", "dst"), ("source", "target"), ("from", "to"))
-"""Names of the two columns of a file of pairs."""
 
 
 def few_columns(names: list[str], most: int = 12) -> list[str]:
@@ -147,52 +143,3 @@ def _class_column(task: Task, numbers: Array) -> Array:
         return numbers.astype(np.int64)
     names = np.array([*task.class_names, ""], object)  # -1, unknown, is the last
     return names[numbers]
-
-
-def read_pairs(file: Path, graph: Graph) -> IntArray:
-    """(K, 2) nodes that a table of pairs names, by the user's ids or by number. Raises DatasetError."""
-    table = _read_table(file)
-    names = {name.strip().lower(): name for name in table.column_names}
-    ends = next((pair for pair in ENDS if pair[0] in names and pair[1] in names), None)
-    if ends is None:
-        raise DatasetError(
-            f"{file} needs two columns, named src and dst in its first row; it has {', '.join(table.column_names)}"
-        )
-    columns = [[str(value).strip() for value in table[names[end]].to_pylist()] for end in ends]
-    ids = graph.node_ids
-    rows = []
-    for column in columns:
-        places = (
-            np.array([int(text) if text.isdigit() and int(text) < graph.num_nodes else -1 for text in column], np.int64)
-            if ids is None
-            else ids.rows(column)
-        )
-        if (places < 0).any():
-            raise DatasetError(f"{file} names '{column[int(np.argmax(places < 0))]}', which is not a node of the store")
-        rows.append(places)
-    return np.stack(rows, 1).astype(np.int64)
-
-
-def _read_table(file: Path) -> Any:
-    import pyarrow as pa
-
-    try:
-        if file.suffix == ".parquet":
-            from pyarrow import parquet
-
-            return parquet.read_table(file)
-        from pyarrow import csv
-
-        with file.open("rb") as opened:
-            header = opened.readline().decode("utf-8-sig", errors="replace")
-        separator = max(SEPARATORS, key=header.count)
-        texts = {name.strip().strip('"'): pa.string() for name in header.split(separator)}  # ids: 007 is not 7
-        return csv.read_csv(
-            file,
-            parse_options=csv.ParseOptions(delimiter=separator),
-            convert_options=csv.ConvertOptions(column_types=texts),
-        )
-    except (OSError, pa.ArrowException) as error:
-        raise DatasetError(
-            f"{file} cannot be read: {str(error).splitlines()[0]}; give a .csv or .parquet table"
-        ) from None

@@ -10,7 +10,7 @@ from typing import Any
 from gmn_pipeline.console.config import identity
 from gmn_pipeline.console.machine import usable_cores
 from gmn_pipeline.disk.lock import remove_stale_lock
-from gmn_pipeline.errors import ConfigError, TrainError
+from gmn_pipeline.errors import TrainError
 from gmn_pipeline.store.reading.reader import TokenStore
 from gmn_train.grains.wire import Wire
 from gmn_train.machine.compute import Compute, use_threads
@@ -21,7 +21,7 @@ from gmn_train.runs.control import EQUAL_EPOCHS, EQUAL_SECONDS, as_long_as, cont
 from gmn_train.runs.display import RunHeader, Watcher
 from gmn_train.runs.estimate import Estimate, estimate_run
 from gmn_train.runs.folder import RunFolder, default_run_dir
-from gmn_train.runs.naming import folder_of_name
+from gmn_train.runs.refusals import check_longer, check_own_store, check_splits, named_dir
 from gmn_train.settings.run_settings import TrainConfig
 from gmn_train.train import Training, describe_run, train
 
@@ -61,7 +61,7 @@ def start_runs(
     store = open_store(config)
     config = replace(config, precision=Compute.of(config, watcher.say).precision)
     pairs = list(itertools.product(splits or [config.split], seeds or [config.seed]))
-    _check_splits(store, splits)
+    check_splits(config.store, splits)
     done = []
     for split, seed in pairs:
         one = replace(config, seed=seed, split=split)
@@ -73,15 +73,6 @@ def start_runs(
         controls = _start_controls(one, run, store, watcher, run_dir, force=force) if with_control else {}
         done.append(replace(run, controls=controls))
     return done
-
-
-def _check_splits(store: TokenStore, splits: Sequence[int]) -> None:
-    """ConfigError where one is missing: better before the first run than after it."""
-    count = 0 if store.graph.splits is None else len(store.graph.splits)
-    missing = [split for split in splits if split >= count]
-    if missing and count:
-        there = f"splits 0 to {count - 1}" if count > 1 else "one split, 0; --seeds repeats it with other weights"
-        raise ConfigError(f"--splits asks for split {missing[0]}; the store has {there}")
 
 
 def _start_controls(
@@ -97,13 +88,6 @@ def _start_controls(
         done[which] = _start(control, store, RunFolder(path), watcher, force=force)
         note_controls(run.path, {name: finished.path for name, finished in done.items()})
     return done
-
-
-def named_dir(name: str | None, run_dir: Path | None) -> Path | None:
-    """The folder that --name or --run-dir asks for; ConfigError where both do."""
-    if name is not None and run_dir is not None:
-        raise ConfigError(f"--name {name} and --run-dir {run_dir} both say where the run goes; keep one of them")
-    return run_dir if name is None else folder_of_name(name)
 
 
 @dataclass(frozen=True)
@@ -132,19 +116,13 @@ def plan_run(config: TrainConfig, watcher: Watcher, *, name: str | None = None, 
 def open_store(config: TrainConfig) -> TokenStore:
     """The store of a run's settings; TrainError where it is another one now."""
     store = TokenStore.open(config.store, check=config.check)
-    if store.fingerprint != config.fingerprint:
-        raise TrainError(
-            f"{config.store} is another store now (fingerprint {store.fingerprint[:12]}, the run was made from "
-            f"{str(config.fingerprint)[:12]}); use that store, or start another run"
-        )
+    check_own_store(config, store.fingerprint)
     return store
 
 
 def _start(config: TrainConfig, store: TokenStore, folder: RunFolder, watcher: Watcher, *, force: bool) -> Finished:
     wire = wire_of(config)
     folder = folder_for(wire, folder)
-    if (folder.path / "zarr.json").exists():
-        raise TrainError(f"{folder.path} is a token store, not a place for a run; choose another --run-dir")
     fresh = force or not folder.exists
     if fresh:
         Training.prepare(config, store)  # a mistake is reported before anything is written
@@ -210,8 +188,7 @@ def resume_run(
     use_threads(config.threads)
     store = open_store(config)
     assert config.epochs is not None
-    if epochs is not None and epochs < config.epochs:
-        raise TrainError(f"{path} has {config.epochs} epochs; --epochs {epochs} cannot take any away: give more")
+    check_longer(path, config, epochs)
     wire = wire_of(config)
     agree(wire, False)  # all have read the settings before the first one changes them
     if epochs is not None and epochs != config.epochs:

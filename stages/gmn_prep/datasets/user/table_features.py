@@ -10,7 +10,7 @@ from gmn_prep.datasets.user.table_file import UserTable
 from gmn_prep.datasets.user.written_values import FEW, MISSING
 
 MOST_VALUES = 256
-"""Of a column of text: more are names of things, not kinds of things."""
+"""Of a column of text. The commonest of more could be kept, but another file's commonest are others."""
 MOST_BYTES = 4 << 30
 """Of all features that came from text: a column of 256 values takes 1 kB a row."""
 DAY = 86_400_000_000
@@ -86,9 +86,11 @@ def _one_per_value(name: str, column: Any, table: UserTable, notes: list[str]) -
     count, known = pc.count_distinct(column).as_py(), len(column) - column.null_count
     if count > MOST_VALUES or (count > FEW and 2 * count > known):
         example = column.drop_null()[0].as_py()[:40]
+        repeated = f"too many for categories (at most {MOST_VALUES}); join the rare ones, or leave"
+        what = "names rather than categories; leave" if 2 * count > known else repeated
         raise DatasetError(
             f"column '{name}' of {table.path.name} holds {count:,} different texts in {known:,} rows, as '{example}': "
-            f"names rather than categories (at most {MOST_VALUES}); leave it out with --drop {name}"
+            f"{what} it out with --drop {name}"
         )
     values = sorted(set(pc.unique(column).to_pylist()) - {None})
     notes.append(f"column '{name}' of {table.path.name} is text: read as {len(values)} categories")

@@ -100,6 +100,9 @@ BROKEN: list[Case] = [
     ("too many texts",
      {"edges.csv": "src,dst\n0,1\n", "nodes.csv": "id,name\n" + "".join(f"{i},n{i}\n" for i in range(300))},
      {}, ["error: column 'name' of nodes.csv holds 300 different texts in 300 rows, as 'n0'"]),
+    ("too many kinds", {"edges.csv": "src,dst\n0,1\n", "nodes.csv": "id,town\n" + "".join(
+        f"{i},t{i % 300}\n" for i in range(900))}, {},
+     ["error: holds 300 different texts in 900 rows, as 't0': too many for categories (at most 256); join the rare"]),
     ("the table of nodes missing", {"e.csv": EDGES}, {"node_table": "no.csv"}, ["error: no.csv does not exist"]),
     ("a label without nodes", {"e.csv": EDGES}, {"label": "x"},
      ["error: --label names a column of the table of nodes"]),

@@ -1,0 +1,115 @@
+"""Mistakes that are told before torch is imported, which takes seconds. The same checks serve callers from Python."""
+
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from gmn_pipeline.disk.writable import why_not_writable
+from gmn_pipeline.errors import ConfigError, TrainError
+from gmn_pipeline.place import StorePlace
+from gmn_pipeline.store.files.manifest_file import read_manifest
+from gmn_pipeline.task import Task
+from gmn_pipeline.types import IntArray
+from gmn_train.data.trained_on import TrainedOn
+from gmn_train.runs.folder import RunFolder
+from gmn_train.runs.naming import RUNS, folder_of_name, is_run
+from gmn_train.settings.run_settings import TrainConfig
+
+
+def check_device(name: str) -> None:
+    """TrainError where CUDA is asked of a torch that was built without it. Of another, only torch itself knows."""
+    try:
+        built = version("torch")
+    except PackageNotFoundError:
+        return
+    if name == "cuda" and built.endswith("+cpu"):
+        raise TrainError(f"--device cuda was asked for, but torch {built} is built without CUDA; use --device cpu")
+
+
+def named_dir(name: str | None, run_dir: Path | None) -> Path | None:
+    """The folder that --name or --run-dir asks for; ConfigError where both do, TrainError where a store is there."""
+    if name is not None and run_dir is not None:
+        raise ConfigError(f"--name {name} and --run-dir {run_dir} both say where the run goes; keep one of them")
+    folder = run_dir if name is None else folder_of_name(name)
+    if folder is not None and (folder / "zarr.json").exists():
+        raise TrainError(f"{folder} is a token store, not a place for a run; choose another --run-dir")
+    return folder
+
+
+def check_writable(folder: Path | None) -> None:
+    """TrainError where a run that is not there yet cannot be written. folder: None for one of data/runs."""
+    place = folder or RUNS / "new"
+    reason = None if is_run(place) else why_not_writable(place / "config.toml")
+    if reason is not None:
+        raise TrainError(f"cannot write to {folder or RUNS}: {reason}; choose another --run-dir")
+
+
+def check_splits(store: StorePlace, splits: Sequence[int]) -> None:
+    """ConfigError where a store lacks one of --splits: better before the first run than after it."""
+    count = read_manifest(store).graph.splits if splits else 0
+    missing = [split for split in splits if split >= count]
+    if missing and count:
+        there = f"splits 0 to {count - 1}" if count > 1 else "one split, 0; --seeds repeats it with other weights"
+        raise ConfigError(f"--splits asks for split {missing[0]}; the store has {there}")
+
+
+def check_longer(path: Path, config: TrainConfig, epochs: int | None) -> None:
+    """TrainError where a run is to have fewer epochs than it has."""
+    if epochs is not None and config.epochs is not None and epochs < config.epochs:
+        raise TrainError(f"{path} has {config.epochs} epochs; --epochs {epochs} cannot take any away: give more")
+
+
+def check_threads(threads: int | None, procs: int | None) -> None:
+    """ConfigError where one is given and is no count."""
+    for name, value in (("threads", threads), ("procs", procs)):
+        if value is not None and value < 1:
+            raise ConfigError(f"--{name} is {value}; it must be at least 1")
+
+
+def check_own_store(config: TrainConfig, fingerprint: str | None = None) -> None:
+    """Raise where the store of a run's settings is not there, or is another one now."""
+    found = fingerprint or read_manifest(config.store).fingerprint
+    if found != config.fingerprint:
+        raise TrainError(
+            f"{config.store} is another store now (fingerprint {found[:12]}, the run was made from "
+            f"{str(config.fingerprint)[:12]}); use that store, or start another run"
+        )
+
+
+def check_use(run: Path, store: StorePlace | None, *, embeddings: bool = False) -> None:
+    """Raise where a run has no weights yet, the store that it shall read is not there, or it has no such embeddings."""
+    folder = RunFolder(run)
+    config = folder.config()
+    if store is None:
+        check_own_store(config)
+    else:
+        read_manifest(store)
+    check_best(folder)
+    if embeddings:
+        check_embeddings(TrainedOn.load(run).task)
+
+
+def check_embeddings(task: Task) -> None:
+    """TrainError where the items of a task have none."""
+    if task.item == "link":
+        raise TrainError("embeddings belong to nodes, and a link task predicts pairs; leave out --embeddings")
+
+
+def check_best(folder: RunFolder) -> None:
+    """TrainError where a run has no weights yet."""
+    path = folder.path
+    if not folder.best.exists():
+        raise TrainError(f"{path} has no best checkpoint yet; continue with gmn-train resume {path}")
+
+
+def read_pairs_for(run: Path, store: StorePlace | None, file: Path) -> IntArray:
+    """(K, 2) nodes that --pairs names. Raises TrainError for a run that predicts no links, DatasetError."""
+    from gmn_train.runs.pairs_file import name_nodes, read_pairs
+
+    task = TrainedOn.load(run).task
+    if task.item != "link":
+        raise TrainError(f"--pairs is for a run that predicts links; {run} predicts a {task.item} task")
+    pairs = read_pairs(file)
+    from gmn_pipeline.store.reading.reader import TokenStore
+
+    return name_nodes(file, pairs, TokenStore.open(RunFolder(run).config().store if store is None else store).graph)
