@@ -1,6 +1,6 @@
 """The pipeline from Python: `tokenize` a graph into a store, `train` from the store, `load_run` to predict.
 
-    store = gmn.tokenize(data, m=4, M=4, s=2, path="mine.zarr")
+    store = gmn.tokenize(data, m=2, M=8, s=4, path="mine.zarr")
     run = gmn.train(store, epochs=60)
     gmn.load_run(run.path).predict(store)
 

@@ -12,9 +12,9 @@ from gmn_pipeline.place import as_place
 def tokenize(
     data: Any,
     *,
-    m: int = 4,
-    M: int = 4,
-    s: int = 2,
+    m: int | None = None,
+    M: int | None = None,
+    s: int | None = None,
     path: str | PathLike[str] | None = None,
     recipe: str | None = "none",
     progress: bool = False,
@@ -24,9 +24,10 @@ def tokenize(
     """Make the token store of a graph, or find that it exists; returns it opened.
 
     data: a `Graph`, a PyG `Data` or a list of them, a dict of arrays; or a dataset's name, or the path of your own
-    file, as `gmn-prep tokenize --dataset` takes them. path: where the store goes; a graph in memory needs one.
-    settings: any other option of `gmn-prep tokenize`, such as `lap_pe=8`, `ordering=("degree", "pagerank")`,
-    `task="node-regression"` or `force=True`. recipe: a dataset's recipe whose settings to begin with.
+    file, as `gmn-prep tokenize --dataset` takes them. m, M, s: as there, with its defaults. path: where the store goes;
+    a graph in memory needs one. settings: any other option of `gmn-prep tokenize`, such as `lap_pe=8`,
+    `ordering=("degree", "pagerank")`, `task="node-regression"` or `force=True`. recipe: a dataset's recipe whose
+    settings to begin with.
 
     Prints to stderr how the data was understood: notes, task, classes, features, splits. progress: show bars, too.
     quiet: print nothing.
@@ -37,7 +38,8 @@ def tokenize(
     from gmn_prep.tokenize import tokenize as run
     from gmn_prep.tokenize_settings import TokenizeConfig, read_request
 
-    values: dict[str, Any] = {"m": m, "M": M, "s": s, **settings}
+    given = {"m": m, "M": M, "s": s}
+    values: dict[str, Any] = {name: value for name, value in given.items() if value is not None} | settings
     if path is not None:
         values["out"] = as_place(path)
     shown = Phases.for_person(silent=quiet) if progress or quiet else Phases("notes")

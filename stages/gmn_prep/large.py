@@ -128,9 +128,9 @@ def estimate_large(plan: Plan) -> "tuple[Manifest, Estimate]":
     from gmn_pipeline.store.format.blocks import default_block_size
     from gmn_pipeline.store.format.manifest import GraphFacts, Manifest
     from gmn_prep.datasets import check_table
-    from gmn_prep.datasets.user.edge_list_file import find_node_table
-    from gmn_prep.datasets.user.edge_query import EdgeQuery
-    from gmn_prep.datasets.user.node_stream import NodeStream
+    from gmn_prep.datasets.user.tables.edge_list_file import find_node_table
+    from gmn_prep.datasets.user.tables.edge_query import EdgeQuery
+    from gmn_prep.datasets.user.tables.node_stream import NodeStream
     from gmn_prep.estimate import DISK_BYTES_PER_SECOND, Estimate
     from gmn_prep.tokens.sweep import span_node_bytes
 

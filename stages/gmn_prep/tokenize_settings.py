@@ -38,9 +38,9 @@ class TokenizeConfig:
         help="A name from `gmn-prep datasets`, or your own .csv, .parquet, .npz or .pt file.",
         group=TOKENS,
     )
-    m: int = setting(4, help="Longest walk: tokens of levels 1 to m are sampled. 0: one token per node.", group=TOKENS)
-    M: int = setting(4, help="Walks per token.", group=TOKENS)
-    s: int = setting(2, help="Tokens per level.", group=TOKENS)
+    m: int = setting(2, help="Longest walk: tokens of levels 1 to m are sampled. 0: one token per node.", group=TOKENS)
+    M: int = setting(8, help="Walks per token.", group=TOKENS)
+    s: int = setting(4, help="Tokens per level. By default, training draws one of them for each epoch.", group=TOKENS)
     walk: Literal["uniform", "non-backtracking"] = setting(
         "uniform", help="How a walk chooses its next node.", group=TOKENS
     )

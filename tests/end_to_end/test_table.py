@@ -17,7 +17,7 @@ from gmn_train.tables.making import make_tables, write_results
 from gmn_train.tables.running import collect, plan_jobs
 from gmn_train.tables.spec import read_spec
 from gmn_train.tables.writing import published, to_markdown, to_page
-from tests.end_to_end.commands import run, start
+from tests.end_to_end.commands import start
 from tests.stores import ring_graph, write_store
 
 SPEC = """
@@ -94,7 +94,7 @@ def test_a_killed_table_goes_on(spec, tmp_path, monkeypatch):
     killed, _ = make(spec, out, only_write=True)
     assert killed.open_runs > 0
     assert "not run" in killed.markdown.read_text() or " of 2" in killed.markdown.read_text()
-    assert run("gmn-train", *words, "--jobs", 2, "--threads", 1, cwd=tmp_path).returncode == 0
+    make(spec, out)
     found = {path.relative_to(tmp_path): read_figures(path) for path in tmp_path.rglob("summary.json")}
     assert len(found) == 2
     (tmp_path / "alone").mkdir()

@@ -30,7 +30,7 @@ RUNS = {
     "batch, input tokens": ("grid", [*SHALLOW, "--mode", "batch", "--set", "batch_nodes=90",
                                      "--model", "gmn-input-tokens"]),
     "graphs": ("rings", [*SHALLOW, "--set", "batch_size=5"]),
-    "graphs, nodes": ("pattern", [*SHALLOW, "--set", "batch_size=3"]),
+    "graphs, nodes": ("pattern", [*SHALLOW, "--s", "2", "--set", "batch_size=3"]),
     "graphs, regression": ("cycles", [*SHALLOW, "--set", "batch_size=7", "--set", "model.pool=sum"]),
     "link": ("links", SHALLOW),
     "link, batch": ("links", [*SHALLOW, "--mode", "batch", "--set", "batch_nodes=90"]),

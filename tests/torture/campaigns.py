@@ -24,15 +24,15 @@ CAMPAIGNS = [
         "kills of training", "resumed, weights, scores and metrics are the same bits",
         kills.make_run_kills, kills.try_run_kill, batch=4, mark=100,
     ),
-    Campaign("bit flips", "found by verify", bit_flips.make_cases, bit_flips.try_case, batch=4, mark=2_000),
-    Campaign("forged stores", CLEAR, forged_stores.make_cases, forged_stores.try_case, batch=10, mark=300),
+    Campaign("bit flips", "found by verify", bit_flips.make_cases, bit_flips.try_case, batch=4, mark=3_000),
+    Campaign("forged stores", CLEAR, forged_stores.make_cases, forged_stores.try_case, batch=10, mark=400),
     Campaign("malformed inputs", CLEAR, malformed_inputs.make_cases, malformed_inputs.try_case, batch=10, mark=250),
     Campaign("raw files of public datasets", CLEAR, raw_files.make_cases, raw_files.try_case, batch=10, mark=200),
     Campaign("damaged run folders", CLEAR, run_folders.make_cases, run_folders.try_case, batch=10, mark=120),
     Campaign("odd options", CLEAR, odd_options.make_cases, odd_options.try_case, batch=10, mark=220),
     Campaign(
         "failing disks and limits", "one clear line; the same command then does its work to the same bytes",
-        failing_disks.make_cases, failing_disks.try_case, batch=5, mark=100,
+        failing_disks.make_cases, failing_disks.try_case, batch=5, mark=200,
     ),
     Campaign(
         "a tmpfs that fills up", "one clear line; with more room the same command does its work to the same bytes",
@@ -40,6 +40,6 @@ CAMPAIGNS = [
     ),
     Campaign(
         "crowds", "16 processes on one store: writers end with the same bytes, readers see one whole store",
-        crowds.make_cases, crowds.try_case, batch=1, mark=96,
+        crowds.make_cases, crowds.try_case, batch=1, mark=160,
     ),
 ]  # fmt: skip

@@ -16,7 +16,7 @@ from gmn_prep.datasets.public.lrgb import LRGB
 from gmn_prep.datasets.public.malnet import MALNET_TINY
 from gmn_prep.datasets.public.ogb_node import OGB_NODE
 from gmn_prep.datasets.public.planetoid import PLANETOID
-from gmn_prep.datasets.user.table_path import TABLE_SUFFIXES, ending, find_in_folder, name_files
+from gmn_prep.datasets.user.tables.table_path import TABLE_SUFFIXES, ending, find_in_folder, name_files
 from gmn_prep.datasets.user.user_task import parse_task
 from gmn_prep.datasets.wanted_task import link_metric, wants_links
 from gmn_prep.tokenize_settings import TABLE_OPTIONS

@@ -37,7 +37,7 @@ class TrainConfig:
     M: int | None = setting(None, help="Walks per token. Default: all that are stored.", group=DATA)
     s: int | None = setting(
         None,
-        help="Tokens per level, drawn anew each epoch. Default: one for nodes of one graph, else all that are stored.",
+        help="Tokens per level, drawn anew each epoch from those stored. Default: 1.",
         group=DATA,
     )
     split: int = setting(0, help="Number of the stored split to use.", group=DATA)
@@ -77,7 +77,7 @@ class TrainConfig:
         0, help="Stop early after this many epochs without a better validation. 0: never.", group=TRAINING
     )
     eval_every: int | None = setting(
-        None, help="Epochs between evaluations. Default: so that there are about 100 in a run.", group=TRAINING
+        None, help="Epochs between evaluations. Default: so that there are about 200 in a run.", group=TRAINING
     )
     eval_draws: int = setting(1, help="Average predictions over this many draws of tokens.", group=TRAINING)
 

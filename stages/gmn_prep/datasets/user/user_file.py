@@ -7,10 +7,10 @@ from gmn_pipeline.errors import DatasetError
 from gmn_pipeline.graph import Graph
 from gmn_prep.datasets.entry import DatasetOptions
 from gmn_prep.datasets.public.raw_files import digest_files
-from gmn_prep.datasets.user.edge_list_file import find_node_table, read_edge_list
-from gmn_prep.datasets.user.graph_table import find_graph_table
 from gmn_prep.datasets.user.npz_file import read_npz
-from gmn_prep.datasets.user.table_path import (
+from gmn_prep.datasets.user.tables.edge_list_file import find_node_table, read_edge_list
+from gmn_prep.datasets.user.tables.graph_table import find_graph_table
+from gmn_prep.datasets.user.tables.table_path import (
     SUFFIXES,
     TABLE_SUFFIXES,
     ending,
@@ -35,7 +35,7 @@ def load_user_file(path: Path, options: DatasetOptions) -> tuple[Graph, tuple[st
 
     check_user_file(path, options)
     if options.scratch is not None:
-        from gmn_prep.datasets.user.sorted_edges import read_sorted_edges
+        from gmn_prep.datasets.user.tables.sorted_edges import read_sorted_edges
 
         return read_sorted_edges(path, options, options.scratch)
     arrays, notes = READERS[ending(path)](path, options)

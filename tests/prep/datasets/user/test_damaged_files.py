@@ -68,7 +68,7 @@ def test_a_packed_table_that_unpacks_to_very_much(tmp_path, monkeypatch):
 
 
 def test_categories_that_take_too_much_room_are_told(tmp_path, monkeypatch):
-    monkeypatch.setattr("gmn_prep.datasets.user.table_features.MOST_BYTES", 1000)
+    monkeypatch.setattr("gmn_prep.datasets.user.tables.table_features.MOST_BYTES", 1000)
     (tmp_path / "edges.csv").write_text("src,dst\n0,1\n")
     (tmp_path / "nodes.csv").write_text("id,kind\n" + "".join(f"{i},k{i % 10}\n" for i in range(60)))
     with pytest.raises(GmnError, match=r"columns of text up to 'kind' of nodes.csv take .* --drop kind"):

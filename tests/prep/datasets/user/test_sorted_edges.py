@@ -14,7 +14,7 @@ from pyarrow import csv, parquet
 
 from gmn_pipeline.errors import DatasetError
 from gmn_prep.datasets.entry import DatasetOptions, Scratch
-from gmn_prep.datasets.user import edge_query, node_stream
+from gmn_prep.datasets.user.tables import edge_query, node_stream
 from gmn_prep.datasets.user.user_file import load_user_file
 
 pytest.importorskip("duckdb")

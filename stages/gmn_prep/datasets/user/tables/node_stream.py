@@ -11,11 +11,11 @@ import numpy as np
 
 from gmn_pipeline.errors import DatasetError
 from gmn_prep.datasets.entry import DatasetOptions
-from gmn_prep.datasets.user.edge_list_file import item_names, read_items
-from gmn_prep.datasets.user.table_columns import id_names, read_ids, take_column
-from gmn_prep.datasets.user.table_features import stack_features
-from gmn_prep.datasets.user.table_file import UserTable, sniff_text
-from gmn_prep.datasets.user.table_path import ending, list_files
+from gmn_prep.datasets.user.tables.edge_list_file import item_names, read_items
+from gmn_prep.datasets.user.tables.table_columns import id_names, read_ids, take_column
+from gmn_prep.datasets.user.tables.table_features import stack_features
+from gmn_prep.datasets.user.tables.table_file import UserTable, sniff_text
+from gmn_prep.datasets.user.tables.table_path import ending, list_files
 
 ROWS = 1 << 16
 

@@ -8,7 +8,7 @@ from gmn_pipeline.errors import DatasetError, nearest
 from gmn_pipeline.graph import TEST, TRAIN, VAL, Texts
 from gmn_pipeline.types import Array
 from gmn_prep.datasets.entry import DatasetOptions
-from gmn_prep.datasets.user.table_file import UserTable
+from gmn_prep.datasets.user.tables.table_file import UserTable
 
 COLUMNS = {
     "src": ("src", "source", "from", "u"),

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from gmn_pipeline.errors import DatasetError
-from gmn_prep.datasets.user.table_path import TABLE_SUFFIXES, ending, list_files, say_missing
-from gmn_prep.datasets.user.text_file import open_text
-from gmn_prep.datasets.user.written_values import read_written
+from gmn_prep.datasets.user.tables.table_path import TABLE_SUFFIXES, ending, list_files, say_missing
+from gmn_prep.datasets.user.tables.text_file import open_text
+from gmn_prep.datasets.user.tables.written_values import read_written
 
 SEPARATORS = (",", "\t", ";", "|", " ")
 NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*")

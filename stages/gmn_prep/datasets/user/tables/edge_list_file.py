@@ -17,9 +17,9 @@ import numpy as np
 from gmn_pipeline.errors import DatasetError
 from gmn_pipeline.types import Array
 from gmn_prep.datasets.entry import DatasetOptions
-from gmn_prep.datasets.user.graph_table import find_graph_table, group_nodes
-from gmn_prep.datasets.user.repeated_edges import put_smallest_first
-from gmn_prep.datasets.user.table_columns import (
+from gmn_prep.datasets.user.tables.graph_table import find_graph_table, group_nodes
+from gmn_prep.datasets.user.tables.repeated_edges import put_smallest_first
+from gmn_prep.datasets.user.tables.table_columns import (
     COLUMNS,
     are_numbers,
     id_names,
@@ -32,10 +32,10 @@ from gmn_prep.datasets.user.table_columns import (
     take_column,
     take_named,
 )
-from gmn_prep.datasets.user.table_features import read_numbers, stack_features
-from gmn_prep.datasets.user.table_file import UserTable, read_tables
-from gmn_prep.datasets.user.table_labels import read_label_columns
-from gmn_prep.datasets.user.table_path import find_beside, list_files, say_missing, stem
+from gmn_prep.datasets.user.tables.table_features import read_numbers, stack_features
+from gmn_prep.datasets.user.tables.table_file import UserTable, read_tables
+from gmn_prep.datasets.user.tables.table_labels import read_label_columns
+from gmn_prep.datasets.user.tables.table_path import find_beside, list_files, say_missing, stem
 from gmn_prep.datasets.user.user_splits import MASKS
 from gmn_prep.datasets.user.user_task import parse_task
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from gmn_pipeline.errors import DatasetError
-from gmn_prep.datasets.user.table_columns import keep_ids, read_ids, sort_ids, sort_rows, take_column
-from gmn_prep.datasets.user.table_file import UserTable
-from gmn_prep.datasets.user.table_path import find_beside, stem
+from gmn_prep.datasets.user.tables.table_columns import keep_ids, read_ids, sort_ids, sort_rows, take_column
+from gmn_prep.datasets.user.tables.table_file import UserTable
+from gmn_prep.datasets.user.tables.table_path import find_beside, stem
 
 
 def find_graph_table(path: Path) -> Path | None:

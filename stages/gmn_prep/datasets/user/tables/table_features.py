@@ -6,8 +6,8 @@ import numpy as np
 
 from gmn_pipeline.errors import DatasetError
 from gmn_pipeline.types import Array
-from gmn_prep.datasets.user.table_file import UserTable
-from gmn_prep.datasets.user.written_values import FEW, MISSING
+from gmn_prep.datasets.user.tables.table_file import UserTable
+from gmn_prep.datasets.user.tables.written_values import FEW, MISSING
 
 MOST_VALUES = 256
 """Of a column of text. The commonest of more could be kept, but another file's commonest are others."""

@@ -12,9 +12,9 @@ from gmn_pipeline.graph.check import check_values
 from gmn_pipeline.graph.edges import EdgeReport, small_degrees
 from gmn_pipeline.types import Array
 from gmn_prep.datasets.entry import DatasetOptions, Scratch
-from gmn_prep.datasets.user.edge_list_file import find_node_table
-from gmn_prep.datasets.user.edge_query import EdgeQuery
-from gmn_prep.datasets.user.node_stream import NodeStream
+from gmn_prep.datasets.user.tables.edge_list_file import find_node_table
+from gmn_prep.datasets.user.tables.edge_query import EdgeQuery
+from gmn_prep.datasets.user.tables.node_stream import NodeStream
 from gmn_prep.datasets.user.user_graph import graph_from_arrays
 from gmn_prep.datasets.user.user_task import parse_task
 

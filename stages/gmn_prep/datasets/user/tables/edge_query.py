@@ -8,9 +8,9 @@ from typing import Any
 from gmn_pipeline.errors import DatasetError
 from gmn_pipeline.types import IntArray
 from gmn_prep.datasets.entry import DatasetOptions, Scratch
-from gmn_prep.datasets.user.table_columns import keep_features, take_column
-from gmn_prep.datasets.user.table_file import UserTable, sniff_text
-from gmn_prep.datasets.user.table_path import ending, list_files
+from gmn_prep.datasets.user.tables.table_columns import keep_features, take_column
+from gmn_prep.datasets.user.tables.table_file import UserTable, sniff_text
+from gmn_prep.datasets.user.tables.table_path import ending, list_files
 
 BATCH = 1 << 20
 WHOLE = "0|[1-9][0-9]{0,17}"

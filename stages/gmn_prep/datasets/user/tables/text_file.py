@@ -7,7 +7,7 @@ from typing import Any, BinaryIO
 
 from gmn_pipeline.errors import DatasetError
 from gmn_prep.datasets.file_sizes import check_unpacked
-from gmn_prep.datasets.user.table_path import ending
+from gmn_prep.datasets.user.tables.table_path import ending
 
 
 def open_text(path: Path) -> BinaryIO:

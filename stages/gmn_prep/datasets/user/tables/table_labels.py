@@ -6,9 +6,9 @@ import numpy as np
 
 from gmn_pipeline.errors import DatasetError
 from gmn_prep.datasets.user.labels import UNKNOWN
-from gmn_prep.datasets.user.table_features import read_numbers
-from gmn_prep.datasets.user.table_file import UserTable
-from gmn_prep.datasets.user.written_values import MISSING
+from gmn_prep.datasets.user.tables.table_features import read_numbers
+from gmn_prep.datasets.user.tables.table_file import UserTable
+from gmn_prep.datasets.user.tables.written_values import MISSING
 
 
 def read_label_columns(columns: dict[str, Any], table: UserTable) -> dict[str, Any]:
