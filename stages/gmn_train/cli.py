@@ -55,7 +55,7 @@ def run(
 
     check_device(config.device)
     folder = named_dir(name, run_dir)
-    if not dry_run:
+    if place.leads and not dry_run:  # the others write nothing
         check_writable(folder)
     check_splits(config.store, several["splits"])
     if config.procs > 1 and not is_started() and not dry_run:
