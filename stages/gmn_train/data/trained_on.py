@@ -187,8 +187,8 @@ def _recode(y: Array, theirs: Task, ours: Task) -> Array:
     unknown = [name for name in theirs.class_names if name not in ours.class_names]
     if unknown:
         raise TrainError(
-            f"class '{unknown[0]}' is unknown to the model, which was trained on {', '.join(ours.class_names)}; to predict "
-            "only, tokenize the data without its labels (--drop)"
+            f"class '{unknown[0]}' is unknown to the model, which was trained on {', '.join(ours.class_names)}; to "
+            "predict only, tokenize the data without its labels (--drop)"
         )
     place: list[Any] = [ours.class_names.index(name) for name in theirs.class_names]
     if y.ndim == 1:
