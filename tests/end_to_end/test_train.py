@@ -158,7 +158,7 @@ MISTAKES = [
     (("--store", "grid.zarr", "--set", "lr=fast"), "lr = 'fast'"),
     (("--store", "grid.zarr", "--set", "lr"), "KEY=VALUE"),
     (("--store", "grid.zarr", "--model", "gmn-papr"), "did you mean 'gmn-paper'"),
-    (("--store", "grid.zarr", "--device", "cuda"), "no CUDA"),
+    (("--store", "grid.zarr", "--device", "cuda"), "use --device cpu"),
     (("--store", "grid.zarr", "--model", "gmn-pagerank"), "has no ordering 'pagerank'"),
     (("--store", "."), "not a token store"),
     ((), "--store is missing"),
