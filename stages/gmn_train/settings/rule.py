@@ -60,6 +60,8 @@ def choose_settings(facts: DataFacts, given: TrainConfig, taken: Collection[str]
         chosen["model.mpnn"] = "gine"  # the class's default does not read them
     if given.model.node_layers > 2:
         chosen["model.token_blocks"] = 2  # after every second layer: half the cost of every one
+    elif given.model.node_layers < 2 and not {"model.token_blocks", "model.token_layers"} & set(taken):
+        chosen |= {"model.token_blocks": "input", "model.token_layers": 2}  # between layers there is no place
     if facts.repeats > 1:
         # Drawn anew each epoch, so that no draw is learned by heart: Minesweeper's validation was 0.934 with one repeat
         # stored, below message passing alone (0.939), and 0.949 with one drawn from four.

@@ -1,5 +1,6 @@
 """The defaults follow the data: what is measured, what follows from it, and that anybody's word goes before it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from gmn_pipeline import Graph, Task, TokenSettings
 from gmn_train.settings.data_facts import DataFacts, measure_homophily
 from gmn_train.settings.request import read_request
-from gmn_train.settings.rule import HOMOPHILOUS, choose_settings
+from gmn_train.settings.rule import DEEP, HOMOPHILOUS, PATIENCE, choose_settings
 from gmn_train.settings.run_settings import TrainConfig
 from tests.stores import write_store
 
@@ -95,6 +96,7 @@ def test_tokens_are_read_at_any_depth(tmp_path: Path) -> None:
     for layers in (1, 2, 3, 6):
         model = read_request({"store": store, "model.node_layers": layers}).config.model
         assert bool(model.blocks_after) == (layers > 1)
+        assert model.reads_input_tokens == (layers == 1)
 
 
 @pytest.mark.parametrize(
@@ -119,6 +121,30 @@ def test_features_are_masked_only_on_request(item: str) -> None:
     facts = DataFacts(10_000, item == "graph", item, 4000, columns=8, edge_features=False)
     chosen = choose_settings(facts, TrainConfig(store=Path("a.zarr")))
     assert (chosen["model.feature_mask"], chosen["model.token_blocks"]) == (0.0, 2)
+
+
+@pytest.mark.parametrize("item", ["node", "graph", "link"])
+def test_one_of_several_repeats_is_drawn(item: str) -> None:
+    facts = DataFacts(10_000, item == "graph", item, 4000, columns=8, edge_features=False, repeats=4)
+    given = TrainConfig(store=Path("a.zarr"))
+    assert choose_settings(facts, given)["s"] == 1
+    assert "s" not in choose_settings(facts, given, ["s"])
+    assert "s" not in choose_settings(replace(facts, repeats=1), given)
+
+
+def test_patience_goes_with_the_default_epochs_alone() -> None:
+    facts = DataFacts(10_000, False, "node", 4000, columns=500, edge_features=False)
+    given = TrainConfig(store=Path("a.zarr"))
+    assert choose_settings(facts, given)["patience"] == PATIENCE
+    assert "patience" not in choose_settings(facts, given, ["epochs"])
+    assert "patience" not in choose_settings(facts, replace(given, mode="batch"))
+
+
+@pytest.mark.parametrize(("columns", "mode", "layers"), [(8, None, DEEP), (8, "batch", None), (500, None, None)])
+def test_few_columns_are_looked_at_from_afar(columns: int, mode: str | None, layers: int | None) -> None:
+    facts = DataFacts(10_000, False, "node", 4000, columns=columns, edge_features=False)
+    chosen = choose_settings(facts, TrainConfig(store=Path("a.zarr"), mode=mode))
+    assert chosen.get("model.node_layers") == layers
 
 
 def test_with_few_labels_tokens_are_averaged_unless_anything_of_it_is_given(tmp_path: Path) -> None:
