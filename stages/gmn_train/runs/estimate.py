@@ -5,6 +5,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -76,7 +77,7 @@ def _time_steps(training: "Training") -> tuple[float, int]:
         before = time.perf_counter()
         train_step(trial, sampler.load(step, 0), 0.0, (0, 0))
         times.append(time.perf_counter() - before)
-    scale = _scale(training.sampler, step, loaded)
+    scale = relative_size(training.sampler, step, loaded)
     return min(times) * scale, _activations(training.sampler, int(held.bytes * scale))
 
 
@@ -88,12 +89,15 @@ def _probe(training: "Training") -> tuple[Sampler, Step]:
     return make_sampler(data, config), sampler.training_steps(0)[0]
 
 
-def _scale(sampler: Sampler, step: Step, loaded: Loaded) -> float:
-    """How many times the timed step the run's own step is."""
-    whole = sampler.training_steps(0)[0]
-    if whole is WHOLE_GRAPH and step is not WHOLE_GRAPH:
-        return sampler.data.graph.num_nodes / max(loaded.inputs.targets, 1)
-    return 1.0
+def relative_size(sampler: Sampler, step: Step, loaded: Loaded) -> float:
+    """How many times the timed step the run's own step is, in the mean of an epoch."""
+    graph, steps = sampler.data.graph, sampler.training_steps(0)
+    if steps[0] is WHOLE_GRAPH:
+        return 1.0 if step is WHOLE_GRAPH else graph.num_nodes / max(loaded.inputs.targets, 1)
+    if graph.graph_ptr is None:
+        return 1.0
+    sizes = np.diff(graph.graph_ptr)  # a step has as many graphs as any other, but not as many nodes
+    return float(np.mean([sizes[s.units].sum() for s in steps]) / max(sizes[step.units].sum(), 1))
 
 
 def _activations(sampler: Sampler, found: int) -> int:

@@ -16,7 +16,7 @@ from gmn_pipeline.errors import StoppedError
 from gmn_pipeline.store.files.manifest_file import read_manifest
 from gmn_train.data.unread import unread_parts
 from gmn_train.runs.display import Display, Watcher
-from gmn_train.runs.estimate import FEW_NODES, estimate_run
+from gmn_train.runs.estimate import FEW_NODES, estimate_run, relative_size
 from gmn_train.runs.pace import Pace, duration_text
 from gmn_train.runs.start import plan_run
 from gmn_train.settings.model_settings import ModelConfig
@@ -96,6 +96,30 @@ def test_an_estimate_changes_no_weight(rings: Any, tmp_path: Path) -> None:
         train_in(rings, tmp_path / name, watcher)
     one, other = (last_weights(rings, tmp_path / name) for name in ("with", "without"))
     assert all(torch.equal(one[key], other[key]) for key in one)
+
+
+def test_whichever_step_is_timed_it_stands_for_the_mean_of_the_epoch(tmp_path: Path) -> None:
+    """The first step may hold small graphs: the time of an epoch was told as half of what it was."""
+    sizes = np.array([5, 9, 40, 6, 120, 7, 30, 8, 60, 5, 11, 90])
+    ends = np.cumsum(sizes)
+    edges = [(v, v + 1) for v in range(ends[-1] - 1) if v + 1 not in ends]
+    graph = Graph.from_edges(
+        np.array(edges),
+        int(ends[-1]),
+        x=np.ones((ends[-1], 2), np.float32),
+        y=np.arange(12) % 2,
+        graph_ptr=np.concatenate([[0], ends]),
+        splits=np.array([[0] * 8 + [1, 1, 2, 2]]) + 1,
+        task=Task.of("graph", "multiclass", 2),
+    )
+    store = write_store(tmp_path / "s.zarr", graph, TokenSettings(1, 1, 1))
+    sampler = prepare(settings_for(store, epochs=2, batch_size=3)).sampler
+    steps = sampler.training_steps(0)
+    nodes = [int(sizes[step.units].sum()) for step in steps]
+    assert len(set(nodes)) > 1
+    for step, size in zip(steps, nodes, strict=True):
+        scale = relative_size(sampler, step, sampler.load(step, 0))
+        assert scale * size * len(steps) == pytest.approx(sum(nodes))
 
 
 def test_a_large_graph_is_estimated_from_some_of_its_nodes(tmp_path: Path) -> None:
