@@ -12,6 +12,7 @@ from gmn_prep.datasets import DATASETS
 from gmn_prep.tokenize_settings import TokenizeConfig
 from gmn_prep.tokenize_settings import read_request as read_tokenize
 from gmn_train.settings.request import read_request
+from gmn_train.settings.rule import SCHEDULES
 from gmn_train.settings.run_settings import TrainConfig
 from tests.stores import ring_graph, write_store
 
@@ -46,7 +47,7 @@ def test_a_run_takes_the_recipe_of_the_stores_dataset(tmp_path):
     assert read_request({"store": store, "s": 1, "m": 1}).config.epochs == recipe["epochs"]
     assert read_request({"store": store, "epochs": 3}).config.epochs == 3
     plain = read_request({"store": store, "recipe": "none"})
-    assert (plain.config.epochs, plain.config.recipe) == (200, "none")
+    assert (plain.config.epochs, plain.config.recipe) == (SCHEDULES["full"]["epochs"], "none")
     control = read_request({"store": store, "model.name": "mpnn"})
     assert (control.config.epochs, control.config.model.node_layers) == (
         recipe["epochs"], recipe["model"]["node_layers"],
