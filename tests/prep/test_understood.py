@@ -39,7 +39,7 @@ def test_tokenize_says_it_first_and_takes_any_path(tmp_path, capfd):
             run_app(app, [*arguments, "--out", str(folder / "[/b].zarr")])
         assert end.value.code == 0
         out, err = capfd.readouterr()
-        assert wanted in out
+        assert wanted in " ".join(out.split())  # a long path wraps the line
         if wanted == "token store":
             assert "2 classes (x, y)" in err
             assert err.index("2 classes (x, y)") < err.index("walks:")
