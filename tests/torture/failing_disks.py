@@ -47,16 +47,21 @@ def make_cases(seed: int, count: int) -> list[Fault]:
     return [Fault(chance.choice(COMMANDS), chance.choice(HOW), chance.randrange(2**32)) for _ in range(count)]
 
 
+def make_ready(command: str, world: World, here: Path, honest: Path) -> tuple[object, object]:
+    """Take away what a command makes. Returns the store that it may leave as it is, and its undisturbed result."""
+    if command == "store repair":
+        shutil.rmtree(here / "s.zarr" / "tokens" / "b00001")
+    elif command in ("store raw", "store zstd"):
+        shutil.rmtree(here / "s.zarr")
+    old = tree(here / "s.zarr") if command == "store by force" else None
+    return old, world.remember(f"after {command}", lambda: _outcome(command, here, honest))
+
+
 def try_case(case: Fault, world: World, folder: Path) -> tuple[int, str | None]:
     """The fault ends in one clear line, or does not matter; the same command then does its work, to the same bytes."""
     here = world.copy("raw", folder / "here")
     program, arguments = _arguments(case.command)
-    if case.command == "store repair":
-        shutil.rmtree(here / "s.zarr" / "tokens" / "b00001")
-    elif case.command in ("store raw", "store zstd"):
-        shutil.rmtree(here / "s.zarr")
-    old = tree(here / "s.zarr") if case.command == "store by force" else None
-    wanted = world.remember(f"after {case.command}", lambda: _outcome(case.command, here, folder / "honest"))
+    old, wanted = make_ready(case.command, world, here, folder / "honest")
     ended = run(program, arguments, here, _cause(case, here))
     silent = "closed" in case.how or "full" in case.how or case.how == "file size"  # nothing may be printed
     fault = None if silent and ended.code in (0, 2) else explain(ended, 1 << 40)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.torture.children import explain, left_behind, run
-from tests.torture.failing_disks import COMMANDS, _arguments, _outcome, _result
+from tests.torture.failing_disks import COMMANDS, _arguments, _result, make_ready
 from tests.torture.world import World, tree
 
 LARGE = 64 << 20
@@ -40,12 +40,7 @@ def try_case(case: Small, world: World, folder: Path) -> tuple[int, str | None]:
 def _try(case: Small, world: World, folder: Path, here: Path) -> str | None:
     shutil.copytree(world.root / "raw", here, dirs_exist_ok=True)
     program, arguments = _arguments(case.command)
-    if case.command == "store repair":
-        shutil.rmtree(here / "s.zarr" / "tokens" / "b00001")
-    elif case.command in ("store raw", "store zstd"):
-        shutil.rmtree(here / "s.zarr")
-    old = tree(here / "s.zarr") if case.command == "store by force" else None
-    wanted = world.remember(f"after {case.command}", lambda: _outcome(case.command, here, folder / "honest"))
+    old, wanted = make_ready(case.command, world, here, folder / "honest")
     needs = world.remember(f"room of {case.command}", lambda: _measure_room(case.command, here))
     assert _mount(here, _used(here) + int(case.share * needs), again=True)
     ended = run(program, arguments, here)

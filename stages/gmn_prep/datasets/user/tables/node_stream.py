@@ -14,7 +14,7 @@ from gmn_prep.datasets.entry import DatasetOptions
 from gmn_prep.datasets.user.tables.edge_list_file import item_names, read_items
 from gmn_prep.datasets.user.tables.table_columns import id_names, read_ids, take_column
 from gmn_prep.datasets.user.tables.table_features import stack_features
-from gmn_prep.datasets.user.tables.table_file import UserTable, sniff_text
+from gmn_prep.datasets.user.tables.table_file import UserTable, csv_options, sniff_text
 from gmn_prep.datasets.user.tables.table_path import ending, list_files
 
 ROWS = 1 << 16
@@ -103,7 +103,6 @@ class NodeStream:
                 yield piece.rename_columns([name.strip() for name in piece.schema.names])
 
     def _pieces_of(self, file: Path) -> Iterator[Any]:
-        import pyarrow as pa
         from pyarrow import csv, parquet
 
         if ending(file) == ".parquet":
@@ -111,15 +110,7 @@ class NodeStream:
                 yield from table.iter_batches(ROWS)
             return
         form, texts = sniff_text(file, header=self._options.header, notes=[]), id_names(self._options, "id")
-        with csv.open_csv(
-            file,
-            csv.ReadOptions(skip_rows=form.skip, column_names=None if form.header else form.names),
-            csv.ParseOptions(delimiter=form.separator),
-            csv.ConvertOptions(
-                column_types={name: pa.string() for name in form.names if name.lower() in texts},
-                decimal_point="," if form.decimal_comma else ".",
-            ),
-        ) as pieces:
+        with csv.open_csv(file, *csv_options(form, texts)) as pieces:
             yield from pieces
 
     def _unreadable(self, error: Exception) -> DatasetError:

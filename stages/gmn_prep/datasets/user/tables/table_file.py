@@ -136,21 +136,27 @@ def sniff_text(path: Path, *, header: bool, notes: list[str]) -> TextForm:
     return TextForm(separator, skip, header, names, comma)
 
 
-def _read_text(path: Path, texts: tuple[str, ...], header: bool, notes: list[str]) -> tuple[Any, bool]:
+def csv_options(form: TextForm, texts: tuple[str, ...]) -> tuple[Any, Any, Any]:
+    """How pyarrow reads a text of this form, whole or in pieces. texts: columns, in lower case, that stay text."""
     import pyarrow as pa
+    from pyarrow import csv
+
+    return (
+        csv.ReadOptions(skip_rows=form.skip, column_names=None if form.header else form.names),
+        csv.ParseOptions(delimiter=form.separator),
+        csv.ConvertOptions(
+            column_types={name: pa.string() for name in form.names if name.lower() in texts},
+            decimal_point="," if form.decimal_comma else ".",
+        ),
+    )
+
+
+def _read_text(path: Path, texts: tuple[str, ...], header: bool, notes: list[str]) -> tuple[Any, bool]:
     from pyarrow import csv
 
     form = sniff_text(path, header=header, notes=notes)
     with open_text(path) as file:
-        table = csv.read_csv(
-            file,
-            csv.ReadOptions(skip_rows=form.skip, column_names=None if form.header else form.names),
-            csv.ParseOptions(delimiter=form.separator),
-            csv.ConvertOptions(
-                column_types={name: pa.string() for name in form.names if name.lower() in texts},
-                decimal_point="," if form.decimal_comma else ".",
-            ),
-        )
+        table = csv.read_csv(file, *csv_options(form, texts))
     return table, form.header
 
 
