@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 from gmn_pipeline import TokenStore
 from gmn_pipeline.console.streams import tell
 from gmn_pipeline.place import StorePlace, as_place
-from gmn_train.runs.display import Display
-from gmn_train.runs.display import Watcher as Watcher
 from gmn_train.runs.folder import RunFolder
-from gmn_train.runs.together import Together
+from gmn_train.runs.watching.display import Display
+from gmn_train.runs.watching.display import Watcher as Watcher
+from gmn_train.runs.watching.together import Together
 
 if TYPE_CHECKING:
     from gmn_train.model.frame import GraphModel
-    from gmn_train.runs.prediction_table import PredictionTable
+    from gmn_train.runs.predicting.prediction_table import PredictionTable
     from gmn_train.settings.run_settings import TrainConfig
 
 Place = str | PathLike[str]
@@ -46,7 +46,7 @@ class Run:
     @property
     def model(self) -> "GraphModel":
         """The model at its best epoch, a torch module."""
-        from gmn_train.runs.export import open_best
+        from gmn_train.runs.predicting.export import open_best
 
         return open_best(self.path, need_labels=False).model.eval()
 
@@ -64,7 +64,7 @@ class Run:
         gives; `table.write("predictions.parquet")` writes a file. pairs: a table of node pairs to score instead.
         `table.notes`, also printed to stderr, name columns that the model does not know.
         """
-        from gmn_train.runs.export import predict_run
+        from gmn_train.runs.predicting.export import predict_run
         from gmn_train.runs.refusals import read_pairs_for
 
         place = _place(store)
@@ -76,7 +76,7 @@ class Run:
 
     def evaluate(self, store: "TokenStore | Place | None" = None) -> dict[str, Any]:
         """The metric on `train`, `val` and `test` at the best epoch."""
-        from gmn_train.runs.export import evaluate_run
+        from gmn_train.runs.predicting.export import evaluate_run
 
         return evaluate_run(self.path, _place(store))
 

@@ -50,8 +50,8 @@ def run(
     config = asked.config
     several = {"seeds": parse_numbers(seeds, "seeds"), "splits": parse_numbers(splits, "splits")}
 
-    from gmn_train.runs.display import Display
     from gmn_train.runs.refusals import check_device, check_splits, check_writable, named_dir
+    from gmn_train.runs.watching.display import Display
 
     check_device(config.device)
     folder = named_dir(name, run_dir)
@@ -66,8 +66,8 @@ def run(
         display.say(f"loading {config.store.name} and model {config.model.name}")  # torch takes seconds to import
         if asked.measured:
             display.say(asked.measured)
-        from gmn_train.runs.outcome import report_plan, report_runs
         from gmn_train.runs.start import plan_run, start_runs
+        from gmn_train.runs.watching.outcome import report_plan, report_runs
 
         if dry_run:
             count = max(len(several["seeds"]), 1) * max(len(several["splits"]), 1)
@@ -93,10 +93,10 @@ def resume(
     json: Json = False,
 ) -> None:
     """Continue an interrupted run from its last checkpoint, or train a finished one longer."""
-    from gmn_train.runs.display import Display
     from gmn_train.runs.folder import RunFolder
     from gmn_train.runs.naming import find_run
     from gmn_train.runs.refusals import check_longer, check_own_store, check_threads
+    from gmn_train.runs.watching.display import Display
 
     path = find_run(run)
     config = RunFolder(path).config()
@@ -112,8 +112,8 @@ def resume(
 
     with Display.for_person(silent=quiet or json) as display:
         display.say(f"loading {path}")
-        from gmn_train.runs.outcome import report_runs
         from gmn_train.runs.start import resume_run
+        from gmn_train.runs.watching.outcome import report_runs
 
         finished = resume_run(path, display, threads=threads, epochs=epochs, procs=procs)
     if not quiet:
@@ -148,7 +148,7 @@ def evaluate(run: RunPath, *, store: Store = None, json: Json = False) -> None:
     from gmn_pipeline.console.output import print_json, two_columns
 
     path = _find_and_tell(run, store, silent=json)
-    from gmn_train.runs.export import evaluate_run
+    from gmn_train.runs.predicting.export import evaluate_run
 
     scores = evaluate_run(path, store)
     if json:
@@ -184,13 +184,13 @@ def predict(
         from gmn_train.runs.refusals import read_pairs_for
 
         named = read_pairs_for(path, store, pairs)
-    from gmn_train.runs.export import export_predictions
+    from gmn_train.runs.predicting.export import export_predictions
 
     written = export_predictions(path, store, out, embeddings=embeddings, pairs=named)
     if json:
         print_json(written)
     else:
-        from gmn_train.runs.prediction_table import few_columns
+        from gmn_train.runs.predicting.prediction_table import few_columns
 
         for note in written["notes"]:
             tell(f"note: {note}")
@@ -216,7 +216,7 @@ def report(
     paths = [find_several(run) for run in runs]
     if csv is not None:
         from gmn_pipeline.disk.atomic_file import write_text
-        from gmn_train.runs.overview import metrics_csv
+        from gmn_train.runs.watching.overview import metrics_csv
 
         print(f"metrics written to {write_text(csv, metrics_csv([run for path in paths for run in runs_in(path)]))}")
         return
@@ -232,7 +232,7 @@ def list_runs(
     json: Json = False,
 ) -> None:
     """List the runs in a folder: name, store, model, metric, epochs and state."""
-    from gmn_train.runs.overview import print_runs
+    from gmn_train.runs.watching.overview import print_runs
 
     print_runs(folder, as_json=json)
 

@@ -36,10 +36,10 @@ from gmn_train.model.frame import GraphModel, make_graph_model
 from gmn_train.ranks.prediction import predict_together
 from gmn_train.ranks.team import Grains, Team
 from gmn_train.runs.checkpoint import Checkpoints, Progress
-from gmn_train.runs.display import RunHeader, Watcher
-from gmn_train.runs.estimate import estimate_run
 from gmn_train.runs.folder import RunFolder
 from gmn_train.runs.termination import Termination, stopped
+from gmn_train.runs.watching.display import RunHeader, Watcher
+from gmn_train.runs.watching.estimate import estimate_run
 from gmn_train.settings.run_settings import TrainConfig
 
 Place = tuple[int, Step]  # epoch, step

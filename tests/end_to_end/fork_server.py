@@ -25,7 +25,7 @@ IMPORTED = (
     "gmn_prep.tokenize",
     "gmn_train.cli",
     "gmn_train.runs.start",
-    "gmn_train.runs.outcome",
+    "gmn_train.runs.watching.outcome",
     "torch._dynamo",
 )
 """What takes long; the optimizer imports Dynamo."""

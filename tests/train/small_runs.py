@@ -9,8 +9,8 @@ import torch
 from gmn_pipeline import Graph, Task, TokenStore
 from gmn_pipeline.store.files.manifest_file import read_manifest
 from gmn_train.runs.checkpoint import Checkpoints
-from gmn_train.runs.display import Watcher
 from gmn_train.runs.folder import RunFolder
+from gmn_train.runs.watching.display import Watcher
 from gmn_train.settings.model_settings import ModelConfig
 from gmn_train.settings.request import resolve
 from gmn_train.settings.run_settings import TrainConfig

@@ -13,7 +13,7 @@ from gmn_pipeline.task import Task
 from gmn_pipeline.types import Array, FloatArray
 from gmn_train.learning.evaluation import evaluate_parts
 from gmn_train.learning.predictions import predict_parts
-from gmn_train.runs.export import TrainedModel, open_best
+from gmn_train.runs.predicting.export import TrainedModel, open_best
 from gmn_train.settings.model_settings import ModelConfig
 
 EXPLAIN_STEPS = 16

@@ -16,9 +16,9 @@ from gmn_pipeline.disk.atomic_file import write_aside, write_bytes
 from gmn_pipeline.disk.lock import release_lock, take_lock
 from gmn_pipeline.errors import ConfigError, TrainError
 from gmn_pipeline.store.format.manifest import digest_of
-from gmn_train.runs.events import FILE, encode_events, has_tensorboard
 from gmn_train.runs.naming import RUNS
 from gmn_train.runs.store_place import locate_store
+from gmn_train.runs.watching.events import FILE, encode_events, has_tensorboard
 from gmn_train.settings.run_settings import TrainConfig
 
 FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)

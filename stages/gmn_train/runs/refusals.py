@@ -104,7 +104,7 @@ def check_best(folder: RunFolder) -> None:
 
 def read_pairs_for(run: Path, store: StorePlace | None, file: Path) -> IntArray:
     """(K, 2) nodes that --pairs names. Raises TrainError for a run that predicts no links, DatasetError."""
-    from gmn_train.runs.pairs_file import name_nodes, read_pairs
+    from gmn_train.runs.predicting.pairs_file import name_nodes, read_pairs
 
     task = TrainedOn.load(run).task
     if task.item != "link":

@@ -18,10 +18,10 @@ from gmn_train.ranks.environment import processes_here
 from gmn_train.ranks.follower import folder_for
 from gmn_train.ranks.join import agree, join_others
 from gmn_train.runs.control import EQUAL_EPOCHS, EQUAL_SECONDS, as_long_as, control_dir, control_of, note_controls
-from gmn_train.runs.display import RunHeader, Watcher
-from gmn_train.runs.estimate import Estimate, estimate_run
 from gmn_train.runs.folder import RunFolder, default_run_dir
 from gmn_train.runs.refusals import check_longer, check_own_store, check_splits, named_dir
+from gmn_train.runs.watching.display import RunHeader, Watcher
+from gmn_train.runs.watching.estimate import Estimate, estimate_run
 from gmn_train.settings.run_settings import TrainConfig
 from gmn_train.train import Training, describe_run, train
 

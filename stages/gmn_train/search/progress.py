@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from gmn_pipeline.console.streams import tell
-from gmn_train.runs.display import Show
-from gmn_train.runs.pace import duration_text
+from gmn_train.runs.watching.display import Show
+from gmn_train.runs.watching.pace import duration_text
 from gmn_train.search.budget import Budget
 
 

@@ -7,9 +7,9 @@ from gmn_pipeline.console.config import identity
 from gmn_pipeline.errors import StoppedError, TrainError
 from gmn_pipeline.store.format.manifest import digest_of
 from gmn_train.machine.compute import use_threads
-from gmn_train.runs.estimate import estimate_run
 from gmn_train.runs.start import open_store
 from gmn_train.runs.termination import Termination
+from gmn_train.runs.watching.estimate import estimate_run
 from gmn_train.search.budget import Budget
 from gmn_train.search.progress import SearchDisplay
 from gmn_train.search.proposal import Proposals

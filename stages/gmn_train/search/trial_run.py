@@ -15,8 +15,8 @@ from gmn_pipeline.console.config import identity
 from gmn_pipeline.store.format.manifest import digest_of
 from gmn_pipeline.store.reading.reader import TokenStore
 from gmn_train.learning.evaluation import is_better
-from gmn_train.runs.display import Watcher
 from gmn_train.runs.folder import RunFolder
+from gmn_train.runs.watching.display import Watcher
 from gmn_train.settings.run_settings import TrainConfig
 from gmn_train.train import train
 

@@ -16,7 +16,7 @@ from gmn_train.learning.evaluation import evaluate_parts
 from gmn_train.learning.link_ranking import candidate_nodes, rank_parts
 from gmn_train.learning.predictions import predict_items
 from gmn_train.report import write_report
-from gmn_train.runs.export import evaluate_run, export_predictions
+from gmn_train.runs.predicting.export import evaluate_run, export_predictions
 from gmn_train.settings.model_settings import ModelConfig
 from gmn_train.settings.run_settings import TrainConfig
 from tests.reference.link_ranking import reciprocal_ranks

@@ -12,10 +12,10 @@ from gmn_pipeline.errors import TrainError
 from gmn_train.machine import compute, probes
 from gmn_train.machine.compute import Compute, choose_precision
 from gmn_train.model import GMN, InputSource, ModelConfig, whole_inputs
-from gmn_train.runs.display import Display, Watcher
-from gmn_train.runs.export import evaluate_run, open_best
 from gmn_train.runs.folder import RunFolder
+from gmn_train.runs.predicting.export import evaluate_run, open_best
 from gmn_train.runs.start import start_runs
+from gmn_train.runs.watching.display import Display, Watcher
 from gmn_train.settings.run_settings import TrainConfig
 from tests.stores import ring_graph, write_store
 from tests.train.model_stores import model_store

@@ -11,9 +11,9 @@ import psutil
 import pytest
 import torch
 
-from gmn_train.runs.display import Watcher
 from gmn_train.runs.folder import RunFolder
 from gmn_train.runs.start import resume_run, start_runs
+from gmn_train.runs.watching.display import Watcher
 from tests.end_to_end.commands import start
 from tests.train.ranks import worker
 from tests.train.ranks.runs import configs, write_stores

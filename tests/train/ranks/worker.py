@@ -11,8 +11,8 @@ from pathlib import Path
 import torch
 
 from gmn_train.ranks.environment import LAUNCHED
-from gmn_train.runs.display import Watcher
 from gmn_train.runs.start import start_runs
+from gmn_train.runs.watching.display import Watcher
 from tests.train.ranks.runs import configs
 
 SIZES = (2, 3)

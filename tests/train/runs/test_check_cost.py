@@ -7,8 +7,8 @@ import pytest
 
 from gmn_pipeline import TokenSettings, TokenStore
 from gmn_pipeline.store.checking.byte_check import ByteCheck, Part
-from gmn_train.runs.display import Watcher
 from gmn_train.runs.folder import RunFolder
+from gmn_train.runs.watching.display import Watcher
 from gmn_train.train import train
 from tests.stores import ring_graph, write_store
 from tests.train.small_runs import settings_for

@@ -12,10 +12,10 @@ from gmn_pipeline.errors import ConfigError
 from gmn_train.model.tables import CONTROL
 from gmn_train.report import write_report
 from gmn_train.runs.control import as_long_as, control_of, find_controls
-from gmn_train.runs.display import RunHeader, Watcher
 from gmn_train.runs.folder import RunFolder
-from gmn_train.runs.outcome import report_runs
 from gmn_train.runs.start import start_runs
+from gmn_train.runs.watching.display import RunHeader, Watcher
+from gmn_train.runs.watching.outcome import report_runs
 from gmn_train.settings.run_settings import TrainConfig
 from tests.stores import ring_graph, write_store
 from tests.train.small_runs import SMALL, settings_for

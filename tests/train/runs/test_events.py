@@ -8,8 +8,8 @@ import pytest
 
 from gmn_pipeline import TokenSettings
 from gmn_train.runs import folder as run_folder
-from gmn_train.runs.events import FILE
 from gmn_train.runs.folder import RunFolder
+from gmn_train.runs.watching.events import FILE
 from gmn_train.settings.model_settings import ModelConfig
 from gmn_train.settings.run_settings import TrainConfig
 from tests.stores import ring_graph, write_store

@@ -12,10 +12,10 @@ from gmn_pipeline import TokenSettings
 from gmn_pipeline.console.cli import run_app
 from gmn_pipeline.errors import ConfigError, TrainError
 from gmn_train.cli import app
-from gmn_train.runs.display import Watcher
 from gmn_train.runs.folder import RunFolder, default_run_dir
 from gmn_train.runs.naming import find_run, folder_of_name, runs_in
 from gmn_train.runs.start import resume_run, start_runs
+from gmn_train.runs.watching.display import Watcher
 from gmn_train.settings.run_settings import TrainConfig
 from tests.stores import write_store
 from tests.train.small_runs import DieAt, last_weights, many_graphs, settings_for, train_in

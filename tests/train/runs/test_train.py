@@ -12,10 +12,10 @@ from gmn_pipeline import Graph, Task, TokenSettings, TokenStore
 from gmn_pipeline.errors import ConfigError, GmnError, TrainError
 from gmn_train.data.labelled import LabelledData
 from gmn_train.runs.checkpoint import Checkpoints
-from gmn_train.runs.display import Watcher
-from gmn_train.runs.export import evaluate_run, export_predictions, open_best
 from gmn_train.runs.folder import RunFolder
+from gmn_train.runs.predicting.export import evaluate_run, export_predictions, open_best
 from gmn_train.runs.start import start_runs
+from gmn_train.runs.watching.display import Watcher
 from gmn_train.settings.model_settings import ModelConfig
 from gmn_train.settings.request import parse_numbers
 from gmn_train.settings.run_settings import TrainConfig

@@ -15,10 +15,10 @@ from gmn_pipeline.console.compile_notice import NOTICE, tell_compilation
 from gmn_pipeline.errors import StoppedError
 from gmn_pipeline.store.files.manifest_file import read_manifest
 from gmn_train.data.unread import unread_parts
-from gmn_train.runs.display import Display, Watcher
-from gmn_train.runs.estimate import FEW_NODES, estimate_run, relative_size
-from gmn_train.runs.pace import Pace, duration_text
 from gmn_train.runs.start import plan_run
+from gmn_train.runs.watching.display import Display, Watcher
+from gmn_train.runs.watching.estimate import FEW_NODES, estimate_run, relative_size
+from gmn_train.runs.watching.pace import Pace, duration_text
 from gmn_train.settings.model_settings import ModelConfig
 from tests.stores import write_store
 from tests.train.small_runs import DieAt, last_weights, many_graphs, prepare, settings_for, train_in

@@ -8,8 +8,8 @@ from rich.table import Table
 
 from gmn_pipeline.console.output import print_json, size_text, two_columns
 from gmn_train.model.tables import CONTROL
-from gmn_train.runs.pace import duration_text
 from gmn_train.runs.start import Finished, Planned, average_runs
+from gmn_train.runs.watching.pace import duration_text
 
 
 def report_runs(runs: list[Finished], *, as_json: bool) -> None:

@@ -18,7 +18,7 @@ from gmn_train.model.frame import GraphModel
 from gmn_train.runs.checkpoint import Checkpoints
 from gmn_train.runs.folder import RunFolder
 from gmn_train.runs.naming import check_ending
-from gmn_train.runs.prediction_table import PredictionTable
+from gmn_train.runs.predicting.prediction_table import PredictionTable
 from gmn_train.runs.refusals import check_embeddings
 from gmn_train.runs.start import open_store
 from gmn_train.settings.run_settings import TrainConfig

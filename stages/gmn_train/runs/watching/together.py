@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
-from gmn_train.runs.display import RunHeader, Watcher
+from gmn_train.runs.watching.display import RunHeader, Watcher
 
 if TYPE_CHECKING:
-    from gmn_train.runs.estimate import Estimate
+    from gmn_train.runs.watching.estimate import Estimate
 
 
 class Together(Watcher):

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from gmn_pipeline.console.streams import tell
 from gmn_pipeline.task import Task
-from gmn_train.runs.pace import Pace, duration_text
+from gmn_train.runs.watching.pace import Pace, duration_text
 from gmn_train.settings.run_settings import TrainConfig
 
 if TYPE_CHECKING:
-    from gmn_train.runs.estimate import Estimate
+    from gmn_train.runs.watching.estimate import Estimate
 
 
 @dataclass(frozen=True)
