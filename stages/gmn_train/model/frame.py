@@ -47,6 +47,7 @@ class GraphModel(nn.Module):
             facts.x_categories,
             facts.extra_columns,
             config.feature_mask,
+            config.input_dropout,
             smooth=facts.smooth_columns,
             normed=facts.extra_columns - config.log_degree if config.encoding_norm else 0,
         )

@@ -55,6 +55,10 @@ def with_node_scan(settings: Settings, manifest: Manifest) -> bool:
     return bool(settings["model.node_scan"]) and len(manifest.orderings) > 1
 
 
+def with_numbers(settings: Settings, manifest: Manifest) -> bool:  # noqa: ARG001
+    return manifest.graph.x is not None and manifest.graph.x.categories is None
+
+
 def with_encodings(settings: Settings, manifest: Manifest) -> bool:  # noqa: ARG001
     return bool(manifest.encodings)
 
@@ -100,6 +104,8 @@ DIMENSIONS = Table(
         Dimension("model.node_layers", "how far messages go", Range(2, 12, log=True)),
         Dimension("model.dropout", "against overfitting", Range(0.0, 0.6)),
         Dimension("model.feature_mask", "hides features: helps where neighbours say as much", Range(0.0, 0.5)),
+        Dimension("model.input_dropout", "hides single values: helps where columns are many and labels few",
+                  Range(0.0, 0.6), with_numbers),
         Dimension("model.norm", "of node layers", Choice("batch", "layer", "none"), with_node_layers_of_gmn),
         Dimension("model.residual", "the skip of node layers", Choice("linear", "identity", "none"),
                   with_node_layers_of_gmn),

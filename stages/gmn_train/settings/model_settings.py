@@ -94,6 +94,7 @@ class ModelConfig:
     encoding_norm: bool = setting(False, help="BatchNorm of the encodings before they are projected", group="Input")
     log_degree: bool = setting(True, help="log(1 + degree) as an input", group="Input")
     feature_mask: float = setting(0.25, help="share of nodes whose features are hidden in training", group="Input")
+    input_dropout: float = setting(0.0, help="share of single feature values hidden in training", group="Input")
 
     dropout: float = setting(0.1, help="dropout of node layers and the head", group="Training")
     token_dropout: float = setting(0.0, help="dropout of token encodings, keyed by node", group="Training")
@@ -109,7 +110,7 @@ class ModelConfig:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 1")
-        for name in ("dropout", "token_dropout", "feature_mask"):
+        for name in ("dropout", "token_dropout", "input_dropout", "feature_mask"):
             if not 0 <= getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must lie in [0, 1)")
         if self.token_layers < (0 if self.readout == "mean" else 1):

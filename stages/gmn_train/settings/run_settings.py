@@ -53,7 +53,7 @@ class TrainConfig:
     )
 
     epochs: int | None = setting(
-        None, help="Epochs. Default: 200 for one graph, 30 in mode `batch`, 100 for many graphs.", group=TRAINING
+        None, help="Epochs. Default: 500 for one graph, 30 in mode `batch`, 100 for many graphs.", group=TRAINING
     )
     extended_from: tuple[int, ...] | None = setting(
         None, help="Epochs of earlier plans of a run that was trained longer.", group=TRAINING, flag=""

@@ -66,7 +66,7 @@ VARIANTS = {
     "rwf": {"encoder": "rwf", "token_blocks": "input"},
     "mean": {"encoder": "mean", "readout": "both-ends", "token_order": "near-first"},
     "literal": {"mpnn_form": "literal", "residual": "identity", "norm": "layer", "shared_A": True},
-    "ffn, masked features": {"ffn": 2.0, "feature_mask": 0.3, "norm": "none"},
+    "ffn, masked features": {"ffn": 2.0, "feature_mask": 0.3, "input_dropout": 0.5, "norm": "none"},
 }
 
 

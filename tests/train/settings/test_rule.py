@@ -78,7 +78,7 @@ def test_norm_and_residual_follow_features_and_homophily(
 ) -> None:
     request = read_request({"store": store_of(tmp_path, columns, same)})
     model = request.config.model
-    assert (model.norm, model.residual, model.head_reads) == (norm, residual, "all")
+    assert (model.norm, model.residual) == (norm, residual)
     assert request.sources["model.norm"] == "the data"
     assert 0 < HOMOPHILOUS < 0.5
 
@@ -108,6 +108,18 @@ def test_few_labels_are_taken_as_homophilous_unless_measured_otherwise(
 ) -> None:
     facts = DataFacts(10_000, False, "node", train, columns=500, edge_features=False, homophily=homophily)
     assert choose_settings(facts, TrainConfig(store=Path("a.zarr"))).get("model.residual") == residual
+
+
+@pytest.mark.parametrize(
+    ("train", "columns", "homophily", "reads"),
+    [(400, 500, 0.0, "last"), (400, 500, 0.5, "all"), (4000, 500, 0.0, "all"), (400, 8, 0.0, "all")],
+)
+def test_the_head_of_a_small_set_reads_the_last_layer(train: int, columns: int, homophily: float, reads: str) -> None:
+    """But where neighbours share their class: two layers need no such care."""
+    facts = DataFacts(10_000, False, "node", train, columns=columns, edge_features=False, homophily=homophily)
+    chosen = choose_settings(facts, TrainConfig(store=Path("a.zarr")))
+    assert chosen["model.head_reads"] == reads
+    assert ("model.input_dropout" in chosen) == (homophily > 0)
 
 
 @pytest.mark.parametrize(("train", "mode", "lr"), [(400, None, 0.002), (4000, None, 0.005), (4000, "batch", 0.002)])
@@ -155,4 +167,5 @@ def test_with_few_labels_tokens_are_averaged_unless_anything_of_it_is_given(tmp_
         asked = read_request({"store": store, key: value}).config.model
         assert asked.token_layers > 0
         assert getattr(asked, key.removeprefix("model.")) == value
+    assert model.blocks_after == (1,), "of two layers"
     assert read_request({"store": store, "model.name": "gmn-one-direction"}).config.model.token_layers > 0

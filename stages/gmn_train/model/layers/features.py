@@ -6,6 +6,7 @@ from torch import Tensor, nn
 from gmn_pipeline.errors import ModelError
 from gmn_train.model.layers.full_precision import full
 from gmn_train.model.layers.norms import BatchNorm
+from gmn_train.model.layers.quick_dropout import quick_dropout
 
 SMOOTH_START = 0.1
 """Weights of smooth columns begin at this share of the others'."""
@@ -19,6 +20,7 @@ class FeatureProjection(nn.Module):
         categories: classes of each column of categorical features, instead of float ones.
         extra: further float columns that are never masked: encodings and degree.
         mask: share of rows whose features are hidden in training.
+        dropout: share of single float features that are hidden in training, the others scaled up.
         smooth: of the extra columns, the first ones that are smooth over the graph: Laplacian eigenvectors. They start
             with small weights. Message passing keeps what is smooth and wears down what tells neighbours apart, so that
             with full weights features drown after a dozen layers, and nothing is learned.
@@ -32,11 +34,13 @@ class FeatureProjection(nn.Module):
         categories: tuple[int, ...] | None,
         extra: int = 0,
         mask: float = 0.0,
+        dropout: float = 0.0,
         smooth: int = 0,
         normed: int = 0,
     ) -> None:
         super().__init__()
-        self.columns, self.categories, self.extra, self.mask = columns, categories, extra, mask
+        self.columns, self.categories, self.extra = columns, categories, extra
+        self.mask, self.dropout = mask, dropout
         floats = extra + (0 if categories else columns)
         self.linear = nn.Linear(floats, width) if floats else None
         if self.linear is not None and smooth:
@@ -57,6 +61,7 @@ class FeatureProjection(nn.Module):
         if self.norm is not None:
             floats[0] = full(self.norm(floats[0].to(self.dtype)))
         if x is not None and self.categories is None:
+            x = quick_dropout(x, self.dropout, self.training)
             floats.insert(0, x if shown is None else x * shown)
         if self.linear is not None:
             h = full(self.linear(torch.cat([f.to(self.dtype) for f in floats], 1)))
