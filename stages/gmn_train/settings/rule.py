@@ -48,7 +48,7 @@ TOKENS_AVERAGED: dict[str, Any] = {
 """Where labels are few and neighbours share their class: a scan of tokens learns them by heart."""
 SMALL_SET = 2000
 """Training items of many columns below which a head that reads every layer learns features by heart. Validation on
-Chameleon-filtered, five splits: 0.446 with such a head, 0.485 with one that reads the last layer; GMN 0.471 and 0.491."""
+Chameleon-filtered, five splits: 0.446 with such a head, 0.485 with the last layer alone; GMN 0.471 and 0.491."""
 DEEP = 12
 """Layers where columns are few. Minesweeper's control had validation 0.938 with 6 and 0.964 with 12, that of `workers`
 0.867 and 0.868."""
