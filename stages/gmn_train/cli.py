@@ -46,9 +46,10 @@ def run(
     place = find_place()
     if is_started():
         flags = {**flags, "procs": place.size}
-    asked = read_request({**flags, "model.name": model}, file, change or [])
+    flags = {**flags, "model.name": model}
+    asked = read_request(flags, file, change or [])
     config = asked.config
-    several = {"seeds": parse_numbers(seeds, "seeds"), "splits": parse_numbers(splits, "splits")}
+    seed_list, split_list = parse_numbers(seeds, "seeds"), parse_numbers(splits, "splits")
 
     from gmn_train.runs.refusals import check_device, check_splits, check_writable, named_dir
     from gmn_train.runs.watching.display import Display
@@ -57,7 +58,9 @@ def run(
     folder = named_dir(name, run_dir)
     if place.leads and not dry_run:  # the others write nothing
         check_writable(folder)
-    check_splits(config.store, several["splits"])
+    check_splits(config.store, split_list)
+    # What follows from the data, such as the homophily of training labels, follows at each split anew.
+    at_splits = [read_request({**flags, "split": split}, file, change or []).config for split in split_list]
     if config.procs > 1 and not is_started() and not dry_run:
         _launch(config.procs)
     quiet = quiet or not place.leads
@@ -70,13 +73,20 @@ def run(
         from gmn_train.runs.watching.outcome import report_plan, report_runs
 
         if dry_run:
-            count = max(len(several["seeds"]), 1) * max(len(several["splits"]), 1)
+            count = max(len(seed_list), 1) * max(len(split_list), 1)
             plan = plan_run(config, display, name=name, run_dir=run_dir)
             if not quiet:
                 report_plan(plan, count, as_json=json)
             return
         finished = start_runs(
-            config, display, **several, name=name, run_dir=run_dir, force=force, with_control=with_control
+            config,
+            display,
+            seeds=seed_list,
+            at_splits=at_splits,
+            name=name,
+            run_dir=run_dir,
+            force=force,
+            with_control=with_control,
         )
     if not quiet:
         report_runs(finished, as_json=json)

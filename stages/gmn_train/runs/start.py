@@ -19,7 +19,7 @@ from gmn_train.ranks.follower import folder_for
 from gmn_train.ranks.join import agree, join_others
 from gmn_train.runs.control import EQUAL_EPOCHS, EQUAL_SECONDS, as_long_as, control_dir, control_of, note_controls
 from gmn_train.runs.folder import RunFolder, default_run_dir
-from gmn_train.runs.refusals import check_longer, check_own_store, check_splits, named_dir
+from gmn_train.runs.refusals import check_longer, check_own_store, named_dir
 from gmn_train.runs.watching.display import RunHeader, Watcher
 from gmn_train.runs.watching.estimate import Estimate, estimate_run
 from gmn_train.settings.run_settings import TrainConfig
@@ -43,7 +43,7 @@ def start_runs(
     watcher: Watcher,
     *,
     seeds: Sequence[int] = (),
-    splits: Sequence[int] = (),
+    at_splits: Sequence[TrainConfig] = (),
     name: str | None = None,
     run_dir: Path | None = None,
     force: bool = False,
@@ -51,24 +51,24 @@ def start_runs(
 ) -> list[Finished]:
     """Train once per seed and split. A run that is finished is reported, one that was interrupted is resumed.
 
-    run_dir: the run's folder, or the folder of several; data/runs/... by default. name: the same in data/runs. force:
-    start anew even if it exists. with_control: train the run's message passing alone, too.
+    at_splits: the settings at several splits, instead of `config`: defaults that follow from the data may differ in
+    them. run_dir: the run's folder, or the folder of several; data/runs/... by default. name: the same in data/runs.
+    force: start anew even if it exists. with_control: train the run's message passing alone, too.
     """
     run_dir = named_dir(name, run_dir)
     if with_control:
         control_of(config)  # a mistake is reported before the run
     use_threads(config.threads)
     store = open_store(config)
-    config = replace(config, precision=Compute.of(config, watcher.say).precision)
-    pairs = list(itertools.product(splits or [config.split], seeds or [config.seed]))
-    check_splits(config.store, splits)
+    precision = Compute.of(config, watcher.say).precision
+    pairs = list(itertools.product(at_splits or [config], seeds or [config.seed]))
     done = []
-    for split, seed in pairs:
-        one = replace(config, seed=seed, split=split)
+    for at_split, seed in pairs:
+        one = replace(at_split, seed=seed, precision=precision)
         path = default_run_dir(one) if run_dir is None else run_dir
         if len(pairs) > 1:
-            path = path if run_dir is None else run_dir / f"seed{seed}-split{split}"
-            watcher.say(f"seed {seed}, split {split}: {path}")
+            path = path if run_dir is None else run_dir / f"seed{seed}-split{one.split}"
+            watcher.say(f"seed {seed}, split {one.split}: {path}")
         run = _start(one, store, RunFolder(path), watcher, force=force)
         controls = _start_controls(one, run, store, watcher, run_dir, force=force) if with_control else {}
         done.append(replace(run, controls=controls))

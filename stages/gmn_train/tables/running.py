@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -68,13 +67,15 @@ def plan_jobs(spec: TableSpec) -> list[Job]:
     """
     jobs = []
     for number, row in enumerate(spec.row):
-        try:
-            plain = read_request({"store": row.store_path, "model.name": row.model}, None, row.assignments).config
-        except StoreError:
-            continue
-        for seed, split in product(parse_numbers(row.seeds, "seeds"), parse_numbers(row.splits, "splits")):
-            path = default_run_dir(replace(plain, seed=seed, split=split))
-            jobs.append((split, seed, number, Job(row, seed, split, path)))
+        given = {"store": row.store_path, "model.name": row.model}
+        for split in parse_numbers(row.splits, "splits"):
+            try:  # at this split: defaults follow from its training labels
+                config = read_request({**given, "split": split}, None, row.assignments).config
+            except StoreError:
+                break
+            for seed in parse_numbers(row.seeds, "seeds"):
+                path = default_run_dir(replace(config, seed=seed))
+                jobs.append((split, seed, number, Job(row, seed, split, path)))
     return [job for _, _, _, job in sorted(jobs, key=lambda item: item[:3])]
 
 

@@ -6,11 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gmn_pipeline import Graph, Task, TokenSettings
+from gmn_pipeline import Graph, Task, TokenSettings, TokenStore
+from gmn_train.cli import app
+from gmn_train.runs.folder import RunFolder, default_run_dir
 from gmn_train.settings.data_facts import DataFacts, measure_homophily
 from gmn_train.settings.request import read_request
 from gmn_train.settings.rule import DEEP, HOMOPHILOUS, PATIENCE, choose_settings
 from gmn_train.settings.run_settings import TrainConfig
+from gmn_train.tables.running import plan_jobs
+from gmn_train.tables.spec import RowSpec, TableSpec
 from tests.stores import write_store
 
 
@@ -51,8 +55,8 @@ def test_homophily_of_extremes() -> None:
     assert measure_homophily(indptr, partner, np.zeros(nodes, int), np.arange(nodes)) is None
 
 
-def store_of(folder: Path, columns: int, same: float) -> Path:
-    """A graph of two classes whose edges join equal ones with this probability."""
+def store_of(folder: Path, columns: int, same: float, splits: int = 1) -> Path:
+    """A graph of two classes whose edges join equal ones with this probability. A second split hides most labels."""
     rng = np.random.default_rng(0)
     y = np.arange(300) % 2
     source = np.repeat(np.arange(300), 4)
@@ -63,7 +67,7 @@ def store_of(folder: Path, columns: int, same: float) -> Path:
         300,
         x=rng.normal(size=(300, columns)).astype(np.float32),
         y=y,
-        splits=1 + rng.permutation(300)[None] % 3,
+        splits=np.stack([1 + rng.permutation(300) % 3, np.where(np.arange(300) < 200, 2, 3)])[:splits],
         task=Task.of("node", "multiclass", 2),
     )
     return write_store(folder / "store.zarr", graph, TokenSettings(1, 2, 1), block_size=512).path
@@ -81,6 +85,27 @@ def test_norm_and_residual_follow_features_and_homophily(
     assert (model.norm, model.residual) == (norm, residual)
     assert request.sources["model.norm"] == "the data"
     assert 0 < HOMOPHILOUS < 0.5
+
+
+def test_every_split_of_a_table_and_of_a_command_has_the_settings_of_its_own_labels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first split measures a low homophily; the second has too few labels to measure any."""
+    monkeypatch.chdir(tmp_path)
+    graph = TokenStore.open(store_of(tmp_path, 50, 0.5, splits=2)).graph
+    splits = np.array(graph.splits)
+    splits[1, :3] = 1
+    store = write_store(tmp_path / "two.zarr", graph.replace(splits=splits), TokenSettings(1, 2, 1)).path
+    configs = [read_request({"store": store, "split": split, "epochs": 1}).config for split in (0, 1)]
+    assert [config.model.residual for config in configs] == ["linear", "none"]
+    row = RowSpec(dataset="two", store=store, splits="0-1", set={"epochs": 1})
+    assert [job.path for job in plan_jobs(TableSpec("two", [row]))] == [default_run_dir(config) for config in configs]
+    small = ["--set", "model.width=8", "--threads", "1", "--epochs", "1", "--run-dir", "both", "--quiet"]
+    with pytest.raises(SystemExit) as end:
+        app(["run", "--store", str(store), "--splits", "0-1", *small])
+    assert end.value.code == 0
+    runs = [RunFolder(Path(f"both/seed0-split{split}")).config() for split in (0, 1)]
+    assert [run.model.residual for run in runs] == ["linear", "none"]
 
 
 def test_a_model_and_an_option_go_before_the_rule(tmp_path: Path) -> None:
