@@ -11,6 +11,7 @@ import numpy as np
 
 from gmn_pipeline.errors import DatasetError, GraphError, nearest
 from gmn_pipeline.graph import Graph, Texts
+from gmn_pipeline.metrics import METRICS
 from gmn_pipeline.task import Task
 from gmn_pipeline.types import Array
 from gmn_prep.datasets.entry import DatasetOptions
@@ -105,6 +106,8 @@ def _choose_task(
     """The task and the labels as `Graph` has them; none where there are no labels."""
     if "y" in arrays:
         labels = read_labels(arrays["y"], asked.kind, asked.classes, pairs="pairs" in arrays)
+        if labels is not None and asked.kind is None and _means_binary(labels, asked.metric):
+            labels = read_labels(arrays["y"], "binary", asked.classes, pairs="pairs" in arrays)
         if labels is None:
             notes.append("all labels are empty: read as data without labels")
             return None, None
@@ -119,6 +122,12 @@ def _choose_task(
     if asked:
         raise DatasetError("a task is given but there are no labels; add them (y), or leave the task out")
     return None, None
+
+
+def _means_binary(labels: Labels, metric: str | None) -> bool:
+    """Whether a metric that judges one class against the other is asked for, and there are two."""
+    kinds = METRICS[metric].kinds if metric in METRICS else ()
+    return labels.kind == "multiclass" and labels.classes == 2 and "binary" in kinds and "multiclass" not in kinds
 
 
 def _say_unbalanced(labels: Labels, names: Any) -> list[str]:

@@ -113,6 +113,8 @@ def test_says_which_edges_were_dropped(tmp_path):
         ([0.0, 1.0, np.nan, 1.0], {"task": "node-multiclass"}, Task.of("node", "multiclass", 2)),
         ([[0, 1], [1, 1], [0, 0], [1, 0]], {}, Task.of("node", "multilabel", 2)),
         ([0, 1, 2, 1], {"metric": "macro_f1", "classes": 5}, Task.of("node", "multiclass", 5, "macro_f1")),
+        ([0, 1, 0, 1], {"metric": "roc_auc"}, Task.of("node", "binary", 2, "roc_auc")),
+        ([0, 1, 0, 1], {"metric": "accuracy"}, Task.of("node", "multiclass", 2, "accuracy")),
     ],
 )
 def test_task_is_told_or_found(tmp_path, y, options, task):
