@@ -26,9 +26,8 @@ IMPORTED = (
     "gmn_train.cli",
     "gmn_train.runs.start",
     "gmn_train.runs.watching.outcome",
-    "torch._dynamo",
 )
-"""What takes long; the optimizer imports Dynamo."""
+"""What takes long."""
 
 
 def _serve(listener: socket.socket) -> dict[str, Any] | None:
