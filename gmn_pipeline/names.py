@@ -41,13 +41,3 @@ def match_columns(wanted: Sequence[str], present: Sequence[str]) -> tuple[IntArr
             raise GraphError(f"there is no column '{name}', which the model was trained on{near}")
         out.append(place.get(name, -1))
     return np.array(out, dtype=np.int64), tuple(name for name in present if name not in set(wanted))
-
-
-def match_classes(wanted: Sequence[str], present: Sequence[str]) -> IntArray:
-    """Which of a model's classes each class of a graph is, (len(present),). Raises GraphError for an unknown one."""
-    strange = [name for name in present if name not in wanted]
-    if strange:
-        raise GraphError(
-            f"class '{strange[0]}' is none of the model's: {', '.join(wanted[:20])}{nearest(strange[0], tuple(wanted))}"
-        )
-    return np.array([wanted.index(name) for name in present], dtype=np.int64)

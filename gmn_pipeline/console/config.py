@@ -16,7 +16,7 @@ from gmn_pipeline.place import StoreUrl
 from gmn_pipeline.tables import Table
 
 if TYPE_CHECKING:
-    from pydantic import ValidationError
+    from pydantic import TypeAdapter, ValidationError
 
 Config = TypeVar("Config")
 
@@ -187,7 +187,7 @@ def _check_keys(cls: type, values: Mapping[str, Any], where: str, prefix: str = 
 
 
 def _build(cls: type[Config], values: Mapping[str, Any]) -> Config:
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import ValidationError
 
     missing = [
         f for f in fields(cls)  # type: ignore[arg-type]
@@ -196,10 +196,34 @@ def _build(cls: type[Config], values: Mapping[str, Any]) -> Config:
     if missing:
         raise ConfigError(f"{flag_name(missing[0])} is missing: {missing[0].metadata['help']}")
     try:
-        return TypeAdapter(cls).validate_python(dict(values))
+        made: Config = adapter_of(cls).validate_python(dict(values))
     except ValidationError as error:
         key, message = first_problem(error)
         raise ConfigError(f"{key} = {error.errors()[0]['input']!r} is not allowed: {message}") from None
+    return made
+
+
+_ADAPTERS: "dict[type, TypeAdapter[Any]]" = {}
+
+
+def adapter_of(cls: type) -> "TypeAdapter[Any]":
+    """Checks tables and makes them instances of a dataclass. Kept: to build one takes longer than to open a store."""
+    from pydantic import TypeAdapter
+
+    if cls not in _ADAPTERS:
+        _ADAPTERS[cls] = TypeAdapter(cls)
+    return _ADAPTERS[cls]
+
+
+def fit_table(cls: type[Config], table: Mapping[str, Any], file: Path) -> Config:
+    """The table of a file as an instance of its class; ConfigError says in one line where it does not fit."""
+    from pydantic import ValidationError
+
+    try:
+        made: Config = adapter_of(cls).validate_python(dict(table))
+    except ValidationError as error:
+        raise ConfigError(f"{file}: {': '.join(first_problem(error))}") from None
+    return made
 
 
 def first_problem(error: "ValidationError") -> tuple[str, str]:

@@ -149,12 +149,6 @@ class Graph:
             return None
         return Texts(self.graph_id_ptr, self.graph_id_bytes)
 
-    @property
-    def item_ids(self) -> Texts | None:
-        """What the user calls the items: nodes or graphs. None for numbers, and for pairs, which have two ends."""
-        item = self.task.item if self.task else "node"
-        return {"node": self.node_ids, "graph": self.graph_ids}.get(item)
-
     def with_ids(self, nodes: Sequence[object] | None = None, graphs: Sequence[object] | None = None) -> "Graph":
         """A copy whose nodes, or graphs, are called as the user calls them."""
         fields: dict[str, Any] = {}

@@ -30,7 +30,7 @@ from gmn_train.data.unread import unread_parts
 from gmn_train.learning.averaging import WeightAverage
 from gmn_train.learning.evaluation import evaluate_parts, is_better
 from gmn_train.learning.losses import class_weights, task_loss
-from gmn_train.learning.optimizer import learning_rate, make_optimizer
+from gmn_train.learning.optimizer import AdamW, learning_rate, make_optimizer
 from gmn_train.machine.compute import Compute
 from gmn_train.model.frame import GraphModel, make_graph_model
 from gmn_train.ranks.prediction import predict_together
@@ -53,7 +53,7 @@ class Training:
     sampler: Sampler
     model: GraphModel
     average: WeightAverage
-    optimizer: torch.optim.Optimizer
+    optimizer: AdamW
     compute: Compute
     class_weights: Tensor | None
     parts: tuple[str, ...] = ("val", "test")
@@ -191,10 +191,9 @@ def _places(sampler: Sampler, progress: Progress, epochs: int) -> Iterator[Place
 def train_step(training: Training, loaded: Loaded | Grains, rate: float, place: tuple[int, int]) -> tuple[float, int]:
     """One step; returns (loss, training items in it). TrainError names the place where something is not finite."""
     config, model, optimizer = training.config, training.model, training.optimizer
-    for group in optimizer.param_groups:
-        group["lr"] = rate
+    optimizer.lr = rate
     model.train()
-    optimizer.zero_grad(set_to_none=True)
+    optimizer.zero_grad()
     try:
         if isinstance(loaded, Loaded):
             value, items = _differentiate(training, loaded, place)

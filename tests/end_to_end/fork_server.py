@@ -1,8 +1,8 @@
-"""Commands forked from a process that has imported everything and computed nothing.
+"""Commands forked from a process that has imported everything, has loaded compiled kernels and computed nothing.
 
 Such a command is a real process, with threads, signals, streams and an exit code of its own, but it does not spend
-five seconds of a core on importing torch. `python -m tests.end_to_end.fork_server SOCKET` ends with its stdin; the
-client is `commands.start`.
+five seconds of a core on importing torch and reading kernels. `python -m tests.end_to_end.fork_server SOCKET` ends
+with its stdin; the client is `commands.start`.
 """
 
 import atexit
@@ -16,6 +16,7 @@ import socket
 import sys
 import threading
 import traceback
+from pathlib import Path
 from typing import Any
 
 STREAMS = 3
@@ -26,9 +27,14 @@ IMPORTED = (
     "gmn_train.cli",
     "gmn_train.runs.start",
     "gmn_train.runs.watching.outcome",
-    "torch._dynamo",
+    "gmn_train.settings.request",
+    "pydantic.dataclasses",
+    "safetensors.torch",
+    "tensorboard.compat.proto.event_pb2",
+    "tomli_w",
+    "zarr",
 )
-"""What takes long; the optimizer imports Dynamo."""
+"""What takes long."""
 
 
 def _serve(listener: socket.socket) -> dict[str, Any] | None:
@@ -62,9 +68,26 @@ def _serve(listener: socket.socket) -> dict[str, Any] | None:
         os._exit(0)
 
 
+def _load_kernels() -> None:
+    """Those that are compiled already, with every type that their files hold; none is compiled here."""
+    from numba.core.dispatcher import Dispatcher
+
+    for name in ("gmn_pipeline", "gmn_prep", "gmn_train"):
+        (folder,) = map(Path, importlib.import_module(name).__path__)
+        for file in folder.rglob("*.py"):
+            if "njit" not in file.read_text():
+                continue
+            module = importlib.import_module(".".join([name, *file.relative_to(folder).with_suffix("").parts]))
+            for kernel in vars(module).values():
+                if isinstance(kernel, Dispatcher) and kernel._cache.cache_path is not None:
+                    for signature, *_ in kernel._cache._cache_file._load_index():
+                        kernel.compile(signature)
+
+
 def _main() -> None:
     for name in IMPORTED:
         importlib.import_module(name)
+    _load_kernels()
     gc.freeze()  # collecting, or taking modules apart at the end, would copy all of this process's memory: 1.4 s
 
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:

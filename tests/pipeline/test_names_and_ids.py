@@ -10,7 +10,7 @@ import zarr
 from gmn_pipeline import Graph, Task, TokenSettings
 from gmn_pipeline.errors import GraphError
 from gmn_pipeline.graph import Texts
-from gmn_pipeline.names import LONGEST, match_classes, match_columns
+from gmn_pipeline.names import LONGEST, match_columns
 from tests.stores import ring_graph, write_store
 
 IDS = [f"p{i}é" for i in range(40)]
@@ -94,21 +94,6 @@ def test_bad_names_and_ids_are_refused(fields, message):
 def test_class_names_are_as_many_as_classes():
     with pytest.raises(GraphError, match="2 class names for 3"):
         Task.of("node", "multiclass", 3, class_names=("a", "b"))
-
-
-def test_items_are_called_as_nodes_or_graphs_are():
-    graph = named_graph()
-    assert list(graph.item_ids) == IDS
-    whole = graph.replace(y=None, splits=None, graph_ptr=np.array([0, 40])).with_ids(graphs=["ring"])
-    whole = whole.replace(task=Task.of("graph", "multiclass", 2), y=[1])
-    assert list(whole.item_ids) == ["ring"]
-    assert ring_graph().item_ids is None
-
-
-def test_classes_are_matched_by_name():
-    assert match_classes(("a", "b", "c"), ("c", "a")).tolist() == [2, 0]
-    with pytest.raises(GraphError, match=r"class 'bb' is none of the model's: a, b, c; did you mean 'b'"):
-        match_classes(("a", "b", "c"), ("bb",))
 
 
 def test_columns_are_matched_by_name():

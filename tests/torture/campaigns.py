@@ -1,6 +1,6 @@
 """All campaigns, in the order of the table."""
 
-from tests.torture import (
+from tests.torture.attacks import (
     bit_flips,
     crowds,
     failing_disks,

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import xxhash
 
+from gmn_pipeline.console.config import adapter_of
 from gmn_pipeline.errors import StoreCorruptError, StoreError
 from gmn_pipeline.graph import Graph
 from gmn_pipeline.store.format.digests import FACTS
@@ -146,12 +147,12 @@ class Manifest:
             raise StoreCorruptError(
                 f"{where}/zarr.json: the manifest does not match its checksum; restore or rebuild it"
             )
-        from pydantic import TypeAdapter, ValidationError
+        from pydantic import ValidationError
 
         body = dict(body)
         fingerprint = body.pop("fingerprint", None)
         try:
-            manifest = TypeAdapter(cls).validate_python(body)
+            manifest: Manifest = adapter_of(cls).validate_python(body)
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(str(part) for part in first["loc"])

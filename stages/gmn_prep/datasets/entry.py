@@ -11,7 +11,7 @@ from gmn_pipeline.task import Task
 
 if TYPE_CHECKING:
     from gmn_pipeline.graph import Graph
-    from gmn_prep.datasets.public.raw_files import RawFiles
+    from gmn_prep.datasets.public.raw.raw_files import RawFiles
 
 
 @dataclass(frozen=True)

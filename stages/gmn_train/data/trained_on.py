@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gmn_pipeline.console.config import adapter_of
 from gmn_pipeline.disk.atomic_file import write_bytes
 from gmn_pipeline.errors import GraphError, TrainError
 from gmn_pipeline.graph import Graph
@@ -144,17 +145,15 @@ class TrainedOn:
         return tuple(notes)
 
     def save(self, folder: Path) -> None:
-        from pydantic import TypeAdapter
-
-        write_bytes(folder / FILE, TypeAdapter(TrainedOn).dump_json(self, indent=1, by_alias=True))
+        write_bytes(folder / FILE, adapter_of(TrainedOn).dump_json(self, indent=1, by_alias=True))
 
     @classmethod
     def load(cls, folder: Path) -> "TrainedOn":
         """TrainError where the file is missing or damaged."""
-        from pydantic import TypeAdapter, ValidationError
+        from pydantic import ValidationError
 
         try:
-            loaded: TrainedOn = TypeAdapter(TrainedOn).validate_json((folder / FILE).read_bytes())
+            loaded: TrainedOn = adapter_of(TrainedOn).validate_json((folder / FILE).read_bytes())
         except (OSError, ValidationError, GraphError) as error:
             reason = str(error).splitlines()[0]
             raise TrainError(f"{folder / FILE} cannot be read ({reason}); train the run again with --force") from None

@@ -3,10 +3,16 @@
 from collections.abc import Sequence
 
 import numpy as np
-from sklearn import metrics as sk
 
 from gmn_pipeline.types import Array, FloatArray
-from gmn_train.learning.metrics import predicted_classes
+from gmn_train.learning.metrics import (
+    binary_average_precision,
+    binary_roc_auc,
+    by_label,
+    precision_recall_curve,
+    predicted_classes,
+    roc_curve,
+)
 from gmn_train.report.evidence import Evidence
 from gmn_train.report.figures import Line, draw_matrix, draw_rates, evenly
 from gmn_train.report.svg import GRID, SERIES, drawing
@@ -31,8 +37,8 @@ def task_figures(name: str, evidence: Evidence) -> Figures:
         return _scatters(name, parts, task.classes)
     if task.kind == "multilabel":
         return [
-            (f"Average precision by label, {part}", draw_labels(f"{name}: labels, {part}", label_precisions(*values)))
-            for part, values in parts.items()
+            (f"Average precision by label, {part}", draw_labels(f"{name}: labels, {part}", values))
+            for part, values in ((part, by_label(binary_average_precision, *parts[part])) for part in parts)
         ]
     figures = binary_curves(name, [(p, c, *parts[p]) for p, c in (("val", VAL), ("test", TEST)) if p in parts])
     for part, (scores, y) in reversed(parts.items()):
@@ -49,12 +55,14 @@ def binary_curves(name: str, series: Sequence[tuple[str | None, str, Array, Arra
         known = y >= 0
         if scores.shape[1] > 1 or len(np.unique(y[known])) < 2:
             continue
-        false, true, _ = sk.roc_curve(y[known], scores[known, 0])
-        precision, recall, _ = sk.precision_recall_curve(y[known], scores[known, 0], drop_intermediate=True)
-        area = f"{label}, area {sk.auc(false, true):.3f}" if label else None
-        average = f"{label}, AP {sk.average_precision_score(y[known], scores[known, 0]):.3f}" if label else None
-        roc.append(Line(false, true, colour, area))
-        pr.append(Line(recall[:-1], precision[:-1], colour, average))  # the last point, (0, 1), is no threshold's
+        scores, y = scores[known, 0], y[known]
+        area = f"{label}, area {binary_roc_auc(scores, y):.3f}" if label else None
+        average = f"{label}, AP {binary_average_precision(scores, y):.3f}" if label else None
+        roc.append(Line(*roc_curve(scores, y), colour, area))
+        precision, recall = precision_recall_curve(scores, y)
+        ends = np.ones(len(recall), dtype=bool)  # of the points of one recall, the first and the last
+        ends[1:-1] = (recall[1:-1] != recall[:-2]) | (recall[1:-1] != recall[2:])
+        pr.append(Line(recall[ends], precision[ends], colour, average))
     if not roc:
         return []
     rates = ("false positive rate", "true positive rate")
@@ -67,21 +75,12 @@ def binary_curves(name: str, series: Sequence[tuple[str | None, str, Array, Arra
 def draw_confusion(title: str, predicted: Array, y: Array, classes: int) -> str:
     """True classes by predicted ones, shaded by the share of each true class."""
     known = y >= 0
-    counts = sk.confusion_matrix(y[known], predicted[known], labels=np.arange(classes))
+    counts = np.zeros((classes, classes), dtype=np.int64)
+    np.add.at(counts, (y[known], predicted[known]), 1)
     names = [str(i) for i in range(classes)]
     share = counts / np.maximum(counts.sum(1, keepdims=True), 1)
     words = {"xlabel": "predicted class", "ylabel": "true class"}
     return draw_matrix(title, counts, share, names, names, form=",", **words)
-
-
-def label_precisions(scores: Array, y: Array) -> FloatArray:
-    """(labels,) average precision of each; NaN where its known items are all alike."""
-    precisions = np.full(y.shape[1], np.nan)
-    for label in range(y.shape[1]):
-        known = ~np.isnan(y[:, label])
-        if len(np.unique(y[known, label])) == 2:
-            precisions[label] = sk.average_precision_score(y[known, label], scores[known, label])
-    return precisions
 
 
 def draw_labels(title: str, values: FloatArray) -> str:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from gmn_pipeline.errors import TrainError
 from gmn_train.data.read_ahead import Clock
 from gmn_train.learning.averaging import WeightAverage
+from gmn_train.learning.optimizer import AdamW
 from gmn_train.runs.folder import RunFolder
 from gmn_train.runs.refusals import check_best
 from gmn_train.settings.run_settings import TrainConfig
@@ -39,9 +40,7 @@ class Checkpoints:
     def __init__(self, folder: RunFolder, config: TrainConfig) -> None:
         self.folder, self.config = folder, config
 
-    def save(
-        self, model: nn.Module, average: WeightAverage, optimizer: torch.optim.Optimizer, progress: Progress
-    ) -> None:
+    def save(self, model: nn.Module, average: WeightAverage, optimizer: AdamW, progress: Progress) -> None:
         """Everything a resume needs."""
         if not self.folder.writes:
             return
@@ -56,7 +55,7 @@ class Checkpoints:
         with self.folder.replacing(self.folder.last) as aside:
             torch.save(state, aside)
 
-    def restore(self, model: nn.Module, average: WeightAverage, optimizer: torch.optim.Optimizer) -> Progress:
+    def restore(self, model: nn.Module, average: WeightAverage, optimizer: AdamW) -> Progress:
         """Put the last checkpoint into its parts; a run without one begins anew."""
         state = self.load()
         progress = Progress()

@@ -10,9 +10,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-
-from gmn_pipeline.console.config import first_problem, read_toml
+from gmn_pipeline.console.config import fit_table, read_toml
 from gmn_pipeline.errors import ConfigError
 from gmn_pipeline.place import StorePlace
 from gmn_train.model.tables import CONTROL
@@ -78,10 +76,7 @@ def read_leave_one_out(file: Path) -> LeaveOneOutSpec | None:
     """A table's file if it has `[[settings]]`; ConfigError says in one line what is wrong with it."""
     if "settings" not in (table := read_toml(file)):
         return None
-    try:
-        spec = TypeAdapter(LeaveOneOutSpec).validate_python(table)
-    except ValidationError as error:
-        raise ConfigError(f"{file}: {': '.join(first_problem(error))}") from None
+    spec = fit_table(LeaveOneOutSpec, table, file)
     if len(spec.dataset) < 2 or not spec.settings:
         raise ConfigError(f"{file} needs at least two [[dataset]] and one [[settings]] to leave one out")
     check_rows(file, spec.table.row)

@@ -5,9 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import TypeAdapter, ValidationError
-
-from gmn_pipeline.console.config import first_problem, merge_tables, read_toml
+from gmn_pipeline.console.config import fit_table, merge_tables, read_toml
 from gmn_pipeline.errors import ConfigError
 from gmn_pipeline.place import StorePlace
 from gmn_pipeline.store.format.naming import default_store, store_stem
@@ -80,10 +78,7 @@ def read_spec(file: Path) -> TableSpec:
     table = read_toml(file)
     shared = table.pop("defaults", {})
     table["row"] = [merge_tables(shared, row) for row in table.get("row", [])]
-    try:
-        spec = TypeAdapter(TableSpec).validate_python(table)
-    except ValidationError as error:
-        raise ConfigError(f"{file}: {': '.join(first_problem(error))}") from None
+    spec = fit_table(TableSpec, table, file)
     if not spec.row:
         raise ConfigError(f"{file} has no [[row]]; a row names a dataset and a model")
     check_rows(file, spec.row)

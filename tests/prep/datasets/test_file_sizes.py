@@ -10,7 +10,7 @@ import pytest
 
 from gmn_pipeline.errors import DatasetError
 from gmn_prep.datasets import DatasetOptions, dataset_identity, load_dataset
-from gmn_prep.datasets.public.quiet_loader import quiet_loader
+from gmn_prep.datasets.public.raw.quiet_loader import quiet_loader
 from tests.prep.datasets.public.raw_samples import minesweeper_arrays
 
 with quiet_loader(downloading=False):

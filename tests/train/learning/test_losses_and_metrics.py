@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from gmn_pipeline import Task
 from gmn_pipeline.metrics import METRICS
 from gmn_train.learning.losses import class_weights, task_loss
-from gmn_train.learning.metrics import evaluate_metric
+from gmn_train.learning.metrics import evaluate_metric, precision_recall_curve, roc_curve
 
 rng = np.random.default_rng(0)
 
@@ -41,6 +41,35 @@ def test_average_precision_is_ogbs(seed: int) -> None:
     evaluator.num_tasks = 4
     wanted = evaluator.eval({"y_true": y, "y_pred": scores})["ap"]
     assert evaluate_metric(Task.of("graph", "multilabel", 4), scores, y) == pytest.approx(wanted)
+
+
+@given(seed=st.integers(0, 999), ties=st.booleans(), rare=st.booleans())
+def test_metrics_have_the_bits_of_scikit_learns(seed: int, ties: bool, rare: bool) -> None:
+    from sklearn import metrics as sk
+
+    draw = np.random.default_rng(seed)
+    items = int(draw.integers(2, 300))
+    scores = draw.normal(size=(items, 5)).astype(np.float32).round(1 if ties else 9)
+    y = (draw.random(items) < (0.05 if rare else 0.5)).astype(np.int64)
+    y[:2] = 0, 1
+    one = scores[:, :1]
+    wanted = {
+        "accuracy": sk.accuracy_score(y, one[:, 0] > 0),
+        "weighted_accuracy": sk.balanced_accuracy_score(y, one[:, 0] > 0),
+        "macro_f1": sk.f1_score(y, one[:, 0] > 0, average="macro"),
+        "roc_auc": sk.roc_auc_score(y, one),
+        "average_precision": sk.average_precision_score(y, one),
+    }
+    assert {name: evaluate_metric(Task.of("node", "binary", 2, name), one, y) for name in wanted} == wanted
+    classes = draw.integers(0, 3 if rare else 5, items)
+    found = scores.argmax(1)
+    assert evaluate_metric(Task.of("node", "multiclass", 5), scores, classes) == sk.accuracy_score(classes, found)
+    macro = sk.f1_score(classes, found, average="macro", zero_division=0)
+    assert evaluate_metric(Task.of("node", "multiclass", 5, "macro_f1"), scores, classes) == macro
+    false, true, _ = sk.roc_curve(y, one)
+    precision, recall, _ = sk.precision_recall_curve(y, one)
+    assert np.array_equal(roc_curve(one[:, 0], y), (false, true))
+    assert np.array_equal(precision_recall_curve(one[:, 0], y), (precision[:-1], recall[:-1]))
 
 
 def test_weighted_accuracy_is_the_mean_of_the_classes_own() -> None:
@@ -79,6 +108,7 @@ def test_undefined_metrics_are_nan() -> None:
     task = Task.of("node", "binary", 2)
     assert np.isnan(evaluate_metric(task, np.zeros((3, 1)), np.array([1, 1, 1])))
     assert np.isnan(evaluate_metric(task, np.zeros((0, 1)), np.zeros(0, int)))
+    assert np.isnan(evaluate_metric(task, np.array([[0.0], [np.nan]]), np.array([0, 1])))
 
 
 def test_class_weights_are_the_shares_of_the_others() -> None:

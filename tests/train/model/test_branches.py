@@ -11,7 +11,7 @@ from gmn_train.model.encoders.gine import gine_messages
 from gmn_train.model.message_passing.branches import make_branch
 from gmn_train.model.message_passing.edge_states import EdgeStates
 from gmn_train.settings.model_settings import ModelConfig
-from tests.train.model.scan_inputs import TOLERANCE, assert_close, with_gradients
+from tests.train.model.scan.scan_inputs import TOLERANCE, assert_close, with_gradients
 
 
 def edge_gcn(project, x, edge_index, edges):

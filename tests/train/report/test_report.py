@@ -13,12 +13,12 @@ import pytest
 
 from gmn_pipeline import Graph, Task, TokenSettings
 from gmn_pipeline.errors import TrainError, WriteError
-from gmn_train.learning.metrics import evaluate_metric
+from gmn_train.learning.metrics import binary_average_precision, by_label, evaluate_metric
 from gmn_train.report import write_report
 from gmn_train.report.comparison import group_runs
 from gmn_train.report.evidence import Evidence, scan_names
 from gmn_train.report.facts import curve, find_runs, read_run, short_names, thin_points
-from gmn_train.report.task_figures import label_precisions, task_figures
+from gmn_train.report.task_figures import task_figures
 from gmn_train.runs.folder import RunFolder
 from gmn_train.settings.model_settings import ModelConfig
 from tests.stores import write_store
@@ -253,7 +253,7 @@ def test_figures_of_every_kind_of_task() -> None:
         "multiclass": 2, "binary": 4, "alike": 2, "multilabel": 2, "regression": 3, "classes": 2,
     }  # fmt: skip
     check_page("".join(svg for figures in found.values() for _, svg in figures))
-    assert np.isnan(label_precisions(scores, known)).tolist() == [False, False, True]
+    assert np.isnan(by_label(binary_average_precision, scores, known)).tolist() == [False, False, True]
 
 
 def test_scans_are_named_in_the_order_of_their_deltas() -> None:

@@ -10,9 +10,9 @@ from gmn_pipeline.graph import Graph
 from gmn_pipeline.graph.tensors import to_array
 from gmn_pipeline.task import Task
 from gmn_prep.datasets.entry import Dataset, DatasetOptions
-from gmn_prep.datasets.public.plain_tensors import load_torch
 from gmn_prep.datasets.public.public_dataset import load_public_dataset
-from gmn_prep.datasets.public.raw_files import RawFiles
+from gmn_prep.datasets.public.raw.plain_tensors import load_torch
+from gmn_prep.datasets.public.raw.raw_files import RawFiles
 
 
 def load_gnn_benchmark(name: str, options: DatasetOptions) -> Graph:
@@ -22,7 +22,7 @@ def load_gnn_benchmark(name: str, options: DatasetOptions) -> Graph:
     directed = options.directed and "directed" in line.takes
 
     def convert(folder: Path) -> Graph:
-        from gmn_prep.datasets.public.collated import PARTS, collate, union_graph
+        from gmn_prep.datasets.public.raw.collated import PARTS, collate, union_graph
 
         assert line.raw is not None
         content = load_torch(folder / line.raw.files[0])  # by part, a list of dicts of tensors

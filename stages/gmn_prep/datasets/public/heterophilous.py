@@ -10,7 +10,7 @@ from gmn_pipeline.task import Task
 from gmn_prep.datasets.entry import Dataset, DatasetOptions
 from gmn_prep.datasets.file_sizes import check_npz
 from gmn_prep.datasets.public.public_dataset import load_public_dataset
-from gmn_prep.datasets.public.raw_files import RawFiles
+from gmn_prep.datasets.public.raw.raw_files import RawFiles
 
 URL = "https://github.com/yandex-research/heterophilous-graphs/raw/main/data"
 PARTS = {"train": TRAIN, "val": VAL, "test": TEST}

@@ -12,9 +12,9 @@ from gmn_pipeline.graph.tensors import to_array
 from gmn_pipeline.task import Task
 from gmn_pipeline.types import Array
 from gmn_prep.datasets.entry import Dataset, DatasetOptions
-from gmn_prep.datasets.public.plain_tensors import load_pickled_tensors, load_torch
 from gmn_prep.datasets.public.public_dataset import load_public_dataset
-from gmn_prep.datasets.public.raw_files import RawFiles
+from gmn_prep.datasets.public.raw.plain_tensors import load_pickled_tensors, load_torch
+from gmn_prep.datasets.public.raw.raw_files import RawFiles
 
 LABELLED = ("x", "edge_attr", "edge_index", "y")
 CONTACT = ("x", "edge_attr", "edge_index", "edge_label_index", "edge_label")
@@ -27,7 +27,7 @@ def load_lrgb(name: str, options: DatasetOptions) -> Graph:
     assert line.raw is not None
 
     def convert(folder: Path) -> Graph:
-        from gmn_prep.datasets.public.collated import PARTS, Collated, collate, union_graph
+        from gmn_prep.datasets.public.raw.collated import PARTS, Collated, collate, union_graph
 
         make: Callable[[Collated, Task], dict[str, Any]]
         make = _superpixels if name.endswith("-sp") else _molecules

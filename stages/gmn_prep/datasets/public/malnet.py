@@ -17,10 +17,10 @@ from gmn_pipeline.task import Task
 from gmn_pipeline.types import Array
 from gmn_prep.datasets.entry import Dataset, DatasetOptions
 from gmn_prep.datasets.public.public_dataset import load_public_dataset
-from gmn_prep.datasets.public.raw_files import RawFiles
+from gmn_prep.datasets.public.raw.raw_files import RawFiles
 
 if TYPE_CHECKING:
-    from gmn_prep.datasets.public.collated import Collated
+    from gmn_prep.datasets.public.raw.collated import Collated
 
 TASK = Task.of("graph", "multiclass", 5, "accuracy")
 SITE = "http://malnet.cc.gatech.edu"
@@ -58,7 +58,7 @@ RAW = RawFiles(
 
 def load_malnet_tiny(options: DatasetOptions) -> Graph:
     def convert(folder: Path) -> Graph:
-        from gmn_prep.datasets.public.collated import collate, union_graph
+        from gmn_prep.datasets.public.raw.collated import collate, union_graph
 
         graphs = collate(_read(folder))
         drop_unlinked_nodes(graphs)

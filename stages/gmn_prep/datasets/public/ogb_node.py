@@ -10,7 +10,7 @@ from gmn_pipeline.graph import TEST, TRAIN, VAL, Graph
 from gmn_pipeline.task import Task
 from gmn_prep.datasets.entry import Dataset, DatasetOptions
 from gmn_prep.datasets.public.public_dataset import load_public_dataset
-from gmn_prep.datasets.public.raw_files import RawFiles
+from gmn_prep.datasets.public.raw.raw_files import RawFiles
 
 
 def load_ogb_node(name: str, options: DatasetOptions) -> Graph:

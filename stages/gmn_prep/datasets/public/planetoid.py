@@ -11,9 +11,9 @@ import numpy as np
 from gmn_pipeline.graph import TEST, TRAIN, VAL, Graph
 from gmn_pipeline.task import Task
 from gmn_prep.datasets.entry import Dataset, DatasetOptions
-from gmn_prep.datasets.public.plain_pickle import read_plain_pickle
 from gmn_prep.datasets.public.public_dataset import load_public_dataset
-from gmn_prep.datasets.public.raw_files import RawFiles
+from gmn_prep.datasets.public.raw.plain_pickle import read_plain_pickle
+from gmn_prep.datasets.public.raw.raw_files import RawFiles
 
 ENDINGS = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
 URL = "https://github.com/kimiyoung/planetoid/raw/master/data"

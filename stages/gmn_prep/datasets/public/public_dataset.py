@@ -6,9 +6,9 @@ from pathlib import Path
 from gmn_pipeline.errors import DatasetError, GmnError
 from gmn_pipeline.graph import Graph
 from gmn_prep.datasets.entry import DatasetOptions
-from gmn_prep.datasets.public.graph_cache import cache_name, read_cache, write_cache
-from gmn_prep.datasets.public.quiet_loader import quiet_loader, unreachable
-from gmn_prep.datasets.public.raw_files import (
+from gmn_prep.datasets.public.raw.graph_cache import cache_name, read_cache, write_cache
+from gmn_prep.datasets.public.raw.quiet_loader import quiet_loader, unreachable
+from gmn_prep.datasets.public.raw.raw_files import (
     RawFiles,
     download_files,
     few,

@@ -13,8 +13,8 @@ from gmn_pipeline.errors import DatasetError, GraphError
 from gmn_pipeline.graph.tensors import data_arrays
 from gmn_prep.datasets.entry import DatasetOptions
 from gmn_prep.datasets.file_sizes import check_torch
-from gmn_prep.datasets.public.plain_tensors import allowing
-from gmn_prep.datasets.public.quiet_loader import quiet_loader
+from gmn_prep.datasets.public.raw.plain_tensors import allowing
+from gmn_prep.datasets.public.raw.quiet_loader import quiet_loader
 from gmn_prep.datasets.user.user_graph import KEYS, SCALARS
 
 READ = ("adj_t", "edge_weight")

@@ -6,7 +6,7 @@ from typing import Any
 from gmn_pipeline.errors import DatasetError
 from gmn_pipeline.graph import Graph
 from gmn_prep.datasets.entry import DatasetOptions
-from gmn_prep.datasets.public.raw_files import digest_files
+from gmn_prep.datasets.public.raw.raw_files import digest_files
 from gmn_prep.datasets.user.npz_file import read_npz
 from gmn_prep.datasets.user.tables.edge_list_file import find_node_table, read_edge_list
 from gmn_prep.datasets.user.tables.graph_table import find_graph_table

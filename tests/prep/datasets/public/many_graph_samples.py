@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gmn_pipeline.graph import Graph
-from gmn_prep.datasets.public.quiet_loader import quiet_loader
+from gmn_prep.datasets.public.raw.quiet_loader import quiet_loader
 
 with quiet_loader(downloading=False):
     import torch

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from gmn_pipeline.errors import GraphError
 from gmn_pipeline.graph import Graph
 from gmn_pipeline.task import Task
-from gmn_prep.datasets.public import collated
-from gmn_prep.datasets.public.quiet_loader import quiet_loader
+from gmn_prep.datasets.public.raw import collated
+from gmn_prep.datasets.public.raw.quiet_loader import quiet_loader
 
 with quiet_loader(downloading=False):
     import torch

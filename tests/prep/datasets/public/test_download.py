@@ -9,8 +9,8 @@ from functools import partial
 import pytest
 
 from gmn_prep.datasets import DATASETS
-from gmn_prep.datasets.public.download import download
-from gmn_prep.datasets.public.raw_files import download_files
+from gmn_prep.datasets.public.raw.download import download
+from gmn_prep.datasets.public.raw.raw_files import download_files
 from tests.prep.datasets.public.raw_folders import files_below
 
 

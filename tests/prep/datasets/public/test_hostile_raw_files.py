@@ -8,8 +8,8 @@ import pytest
 
 from gmn_pipeline.errors import DatasetError
 from gmn_prep.datasets import DATASETS, DatasetOptions, load_dataset
-from gmn_prep.datasets.public.plain_pickle import MOST_ENTRIES
-from gmn_prep.datasets.public.quiet_loader import quiet_loader
+from gmn_prep.datasets.public.raw.plain_pickle import MOST_ENTRIES
+from gmn_prep.datasets.public.raw.quiet_loader import quiet_loader
 from tests.prep.datasets.public.raw_samples import PLANETOID_KNOWN, write_planetoid
 
 with quiet_loader(downloading=False):

@@ -10,7 +10,7 @@ from gmn_pipeline.errors import DatasetError
 from gmn_prep.datasets import DATASETS, DatasetOptions, dataset_identity, load_dataset
 from gmn_prep.datasets.public import public_dataset
 from gmn_prep.datasets.public.lrgb import standardise
-from gmn_prep.datasets.public.raw_files import unpack_archive
+from gmn_prep.datasets.public.raw.raw_files import unpack_archive
 from tests.prep.datasets.public.drawn_graphs import COCO_LABELS, contact, peptide, segments
 from tests.prep.datasets.public.many_graph_samples import draw_items, expected_graph, write_lrgb
 from tests.prep.datasets.public.raw_folders import assert_same, files_below, read_only

@@ -11,9 +11,10 @@ import pytest
 
 from gmn_pipeline.errors import DatasetError
 from gmn_prep.datasets import DatasetOptions, dataset_identity, load_dataset
-from gmn_prep.datasets.public import public_dataset, raw_files
-from gmn_prep.datasets.public.graph_cache import read_cache, write_cache
-from gmn_prep.datasets.public.quiet_loader import quiet_loader, unreachable
+from gmn_prep.datasets.public import public_dataset
+from gmn_prep.datasets.public.raw import raw_files
+from gmn_prep.datasets.public.raw.graph_cache import read_cache, write_cache
+from gmn_prep.datasets.public.raw.quiet_loader import quiet_loader, unreachable
 from tests.prep.datasets.public.raw_folders import assert_same, files_below, read_only
 from tests.prep.datasets.public.raw_samples import (
     EDGES,

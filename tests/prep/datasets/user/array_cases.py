@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from gmn_prep.datasets.public.quiet_loader import quiet_loader
+from gmn_prep.datasets.public.raw.quiet_loader import quiet_loader
 from tests.prep.datasets.user.table_cases import DRAWN, Case
 
 with quiet_loader(downloading=False):

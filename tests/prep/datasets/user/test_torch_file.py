@@ -5,7 +5,7 @@ from gmn_pipeline.errors import DatasetError
 from gmn_pipeline.graph import Graph
 from gmn_pipeline.task import Task
 from gmn_prep.datasets import DatasetOptions, load_dataset
-from gmn_prep.datasets.public.quiet_loader import quiet_loader
+from gmn_prep.datasets.public.raw.quiet_loader import quiet_loader
 
 with quiet_loader(downloading=False):
     import torch

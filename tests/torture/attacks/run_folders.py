@@ -10,9 +10,9 @@ import tomli_w
 import torch
 from hypothesis import strategies as st
 
+from tests.torture.attacks.forged_stores import PLACE, _leaves, _replace
 from tests.torture.cases import BORDERS, VALUE, draw_cases
 from tests.torture.children import explain
-from tests.torture.forged_stores import PLACE, _leaves, _replace
 from tests.torture.world import World
 
 FILES = [

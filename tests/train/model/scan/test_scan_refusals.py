@@ -7,7 +7,7 @@ import torch
 
 from gmn_pipeline.errors import ModelError
 from gmn_train.model.scan import ScanInputs, gated_scans, selective_scan
-from tests.train.model.scan_inputs import make_inputs, pointers
+from tests.train.model.scan.scan_inputs import make_inputs, pointers
 
 
 def good():

@@ -11,7 +11,7 @@ from gmn_pipeline.errors import ModelError
 from gmn_train.model.layers import conv
 from gmn_train.model.layers.conv import causal_conv_silu, conv_rows, shifted_sum
 from tests.reference.bimamba import conv_silu
-from tests.train.model.scan_inputs import TOLERANCE, assert_close, with_gradients
+from tests.train.model.scan.scan_inputs import TOLERANCE, assert_close, with_gradients
 
 NAMES = ("out", "x", "weight", "bias")
 

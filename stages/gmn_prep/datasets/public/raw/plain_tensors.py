@@ -10,7 +10,7 @@ from typing import Any
 
 from gmn_pipeline.errors import DatasetError
 from gmn_prep.datasets.file_sizes import check_torch
-from gmn_prep.datasets.public.plain_pickle import PLAIN, read_plain_pickle
+from gmn_prep.datasets.public.raw.plain_pickle import PLAIN, read_plain_pickle
 
 
 def load_torch(path: Path) -> Any:

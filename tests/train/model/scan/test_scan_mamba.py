@@ -7,7 +7,7 @@ import torch
 
 from gmn_pipeline.errors import ModelError
 from gmn_train.model.scan import BACKENDS, mamba, selective_scan
-from tests.train.model.scan_inputs import assert_close, make_inputs, pointers, with_gradients
+from tests.train.model.scan.scan_inputs import assert_close, make_inputs, pointers, with_gradients
 
 
 def stand_in(u, delta, A, B, C, D=None, z=None, delta_bias=None, delta_softplus=False, return_last_state=False):

@@ -16,8 +16,8 @@ import pytest
 from gmn_pipeline import TokenStore
 from tests.end_to_end.commands import command, run, start, tree
 
-GRID = ("tokenize", "--dataset", "minesweeper-grid", "--nodes", 2500, "--m", 4, "--M", 3, "--s", 2)
-FULL = (*GRID, "--nodes", 900, "--lap-pe", 4, "--rwse", 8, "--ordering", "degree,pagerank", "--block-size", 16)
+GRID = ("tokenize", "--dataset", "minesweeper-grid", "--nodes", 900, "--m", 4, "--M", 3, "--s", 2)
+FULL = (*GRID, "--nodes", 400, "--lap-pe", 4, "--rwse", 8, "--ordering", "degree,pagerank", "--block-size", 10)
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def count_files(folder: Path) -> int:
     return sum(len(files) for _, _, files in os.walk(folder))
 
 
-def test_killed_eight_times_it_ends_with_the_same_bytes(tmp_path: Path, wanted: dict[str, bytes]) -> None:
+def test_killed_five_times_it_ends_with_the_same_bytes(tmp_path: Path, wanted: dict[str, bytes]) -> None:
     """SIGKILL at random moments of the part that writes; each run goes on where the last one died."""
     out, chance, kills = tmp_path / "k.zarr", random.Random(1), 0
     for _ in range(80):
@@ -70,10 +70,10 @@ def test_killed_eight_times_it_ends_with_the_same_bytes(tmp_path: Path, wanted: 
         if process.returncode == 0:
             break
         kills += 1
-        if kills >= 8:
+        if kills >= 5:
             assert run("gmn-prep", *FULL, "--quiet", "--out", out, cwd=tmp_path).returncode == 0
             break
-    assert kills >= 8
+    assert kills >= 5
     assert tree(out) == wanted
     assert sorted(p.name for p in tmp_path.iterdir()) == ["k.zarr"]
 
@@ -153,28 +153,15 @@ def test_dry_run_estimates_and_writes_nothing(tmp_path: Path) -> None:
 def test_node_tokens(tmp_path: Path) -> None:
     for arguments in (("--m", 0), ("--s", 0)):
         name = f"{arguments[0][2:]}.zarr"
-        assert (
-            run(
-                "gmn-prep",
-                "tokenize",
-                "--dataset",
-                "minesweeper-grid",
-                "--nodes",
-                100,
-                *arguments,
-                "--out",
-                name,
-                cwd=tmp_path,
-            ).returncode
-            == 0
-        )
+        words = ("tokenize", "--dataset", "minesweeper-grid", "--nodes", 100, *arguments, "--out", name)
+        assert run("gmn-prep", *words, cwd=tmp_path).returncode == 0
         batch = TokenStore.open(tmp_path / name).view().gather(np.arange(100))
         assert batch.nodes.tolist() == list(range(100))
     assert tree(tmp_path / "m.zarr") == tree(tmp_path / "s.zarr")
 
 
 def test_inspect_and_verify(tmp_path: Path) -> None:
-    run("gmn-prep", *FULL, "--quiet", "--out", "s.zarr", cwd=tmp_path)
+    run("gmn-prep", *FULL, "--block-size", 100, "--quiet", "--out", "s.zarr", cwd=tmp_path)
     shown = run("gmn-prep", "inspect", "s.zarr", cwd=tmp_path).stdout
     assert all(word in shown for word in ("m=4 M=3 s=2", "laplacian k=4", "degree, pagerank", "mean nodes"))
     assert max(map(len, shown.splitlines())) <= 80

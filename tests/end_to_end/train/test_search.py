@@ -25,7 +25,7 @@ def test_two_processes_share_a_study_and_one_is_told_to_end(tmp_path: Path) -> N
         one.send_signal(signal.SIGTERM)
         rest = one.communicate()[1]
         out, told = other.communicate()
-    assert one.returncode == 143
+    assert one.returncode == 143, rest
     assert rest.splitlines()[-1].startswith("stopped by SIGTERM; data/searches/s holds what stands")
     assert other.returncode == 0, told
     assert "Traceback" not in rest + told

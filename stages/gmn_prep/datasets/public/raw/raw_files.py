@@ -20,7 +20,7 @@ import xxhash
 from gmn_pipeline.disk.atomic_file import write_aside
 from gmn_pipeline.errors import DatasetError
 from gmn_prep.datasets.file_sizes import check_holes
-from gmn_prep.datasets.public.download import download, unpack
+from gmn_prep.datasets.public.raw.download import download, unpack
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from torch.nn.functional import gelu, relu
 from gmn_train.model.layers.finish import finish, is_fused
 from gmn_train.model.layers.norms import BatchNorm
 from tests.reference.counter_random import splitmix64
-from tests.train.model.scan_inputs import with_gradients
+from tests.train.model.scan.scan_inputs import with_gradients
 
 ACTIVATIONS = {None: lambda z: z, "relu": relu, "gelu": gelu}
 

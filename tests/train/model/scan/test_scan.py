@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gmn_train.model.scan import ScanInputs, gated_scans, selective_scan
 from gmn_train.model.scan.kernels import CHUNK
 from tests.reference.selective_scan import scan_one
-from tests.train.model.scan_inputs import TOLERANCE, assert_close, make_inputs, pointers, with_gradients
+from tests.train.model.scan.scan_inputs import TOLERANCE, assert_close, make_inputs, pointers, with_gradients
 
 CPU_BACKENDS = ["reference", "numba"]
 

@@ -26,8 +26,8 @@ from gmn_train.model.tiles.vectors import (
     store_totals,
     total,
 )
-from tests.train.model.bimamba_inputs import gradients, make_layer, make_rows
-from tests.train.model.scan_inputs import TOLERANCE, pointers
+from tests.train.model.layers.bimamba_inputs import gradients, make_layer, make_rows
+from tests.train.model.scan.scan_inputs import TOLERANCE, pointers
 
 
 @pytest.fixture

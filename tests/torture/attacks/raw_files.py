@@ -30,9 +30,9 @@ from tests.prep.datasets.public.raw_samples import (
     write_planetoid,
     write_products,
 )
+from tests.torture.attacks.forged_stores import _replace
 from tests.torture.cases import BORDERS, draw_cases
 from tests.torture.children import explain, left_behind, run
-from tests.torture.forged_stores import _replace
 from tests.torture.world import World
 
 HETEROPHILOUS = {"minesweeper": 2, "roman-empire": 18, "tolokers": 2, "actor": 5, "chameleon-filtered": 5}

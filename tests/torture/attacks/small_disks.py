@@ -7,8 +7,8 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.torture.attacks.failing_disks import COMMANDS, _arguments, _result, make_ready
 from tests.torture.children import explain, left_behind, run
-from tests.torture.failing_disks import COMMANDS, _arguments, _result, make_ready
 from tests.torture.world import World, tree
 
 LARGE = 64 << 20

@@ -5,8 +5,8 @@ import random
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.torture.attacks.kills import VARIANTS
 from tests.torture.children import left_behind, start
-from tests.torture.kills import VARIANTS
 from tests.torture.world import World, tree
 
 WRITERS, READERS = 6, 10
@@ -24,7 +24,7 @@ def make_cases(seed: int, count: int) -> list[Crowd]:
 
 def try_case(case: Crowd, world: World, folder: Path) -> tuple[int, str | None]:
     """Writers end with a whole store; a reader sees one whole store, or is told that it was replaced."""
-    from tests.torture.kills import _honest_store
+    from tests.torture.attacks.kills import _honest_store
 
     here = world.copy("raw", folder / "here")
     chance = random.Random(case.seed)

@@ -10,7 +10,7 @@ from gmn_pipeline.errors import ModelError
 from gmn_train.model.layers.bimamba import BiMamba
 from gmn_train.model.scan import gated_scans
 from tests.reference.bimamba import bimamba
-from tests.train.model.bimamba_inputs import gradients, make_layer, make_rows
+from tests.train.model.layers.bimamba_inputs import gradients, make_layer, make_rows
 
 OPTIONS = [
     {},

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.torture.attacks.kills import RUNS, VARIANTS, run_content
 from tests.torture.children import explain, left_behind, run
-from tests.torture.kills import RUNS, VARIANTS, run_content
 from tests.torture.world import SMALL, World, tree
 
 OPERATIONS = {
