@@ -144,6 +144,7 @@ def test_the_head_of_a_small_set_reads_the_last_layer(train: int, columns: int, 
     facts = DataFacts(10_000, False, "node", train, columns=columns, edge_features=False, homophily=homophily)
     chosen = choose_settings(facts, TrainConfig(store=Path("a.zarr")))
     assert chosen["model.head_reads"] == reads
+    assert ("model.width" in chosen) == (train > 2000), "wide where labels and columns are many"
     assert ("model.input_dropout" in chosen) == (homophily > 0)
 
 

@@ -126,7 +126,7 @@ def _choose_task(
 
 def _means_binary(labels: Labels, metric: str | None) -> bool:
     """Whether a metric that judges one class against the other is asked for, and there are two."""
-    kinds = METRICS[metric].kinds if metric in METRICS else ()
+    kinds = METRICS[metric].kinds if metric is not None and metric in METRICS else ()
     return labels.kind == "multiclass" and labels.classes == 2 and "binary" in kinds and "multiclass" not in kinds
 
 
