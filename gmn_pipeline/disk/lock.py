@@ -1,5 +1,6 @@
 """One process at a time: a lock beside what is written. The kernel holds it, so it ends with the process."""
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -18,10 +19,11 @@ def take_lock(path: Path, wait: float = 0, on_wait: Callable[[], None] | None = 
         filelock.Timeout: another process has it.
         OSError: no lock can be made there.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryFile(dir=path.parent):  # a lock that can never be made looks like one that is taken
+    file = _lock_file(path)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryFile(dir=file.parent):  # a lock that can never be made looks like one that is taken
         pass
-    lock = FileLock(path.with_name(path.name + ".lock"))
+    lock = FileLock(file)
     try:
         lock.acquire(timeout=0)
     except Timeout:
@@ -33,6 +35,12 @@ def take_lock(path: Path, wait: float = 0, on_wait: Callable[[], None] | None = 
     return lock
 
 
+def _lock_file(path: Path) -> Path:
+    """Beside `path`, which may be `.`, a name that says nothing of its own."""
+    whole = Path(os.path.abspath(path))  # noqa: PTH100 - links stay as they are
+    return whole.with_name(whole.name + ".lock")
+
+
 def release_lock(lock: FileLock) -> None:
     """Give the lock back and remove its file (filelock notices when the file it waits for was removed)."""
     if lock.is_locked:
@@ -42,7 +50,7 @@ def release_lock(lock: FileLock) -> None:
 
 def remove_stale_lock(path: Path) -> None:
     """Remove the lock of a process that was killed in its last moment; one that is held, or cannot be, stays."""
-    if path.with_name(path.name + ".lock").exists():
+    if _lock_file(path).exists():
         with suppress(Timeout, OSError):
             release_lock(take_lock(path))
 
@@ -52,7 +60,7 @@ def is_locked(path: Path) -> bool:
     import fcntl
 
     try:
-        with path.with_name(path.name + ".lock").open("rb") as file:
+        with _lock_file(path).open("rb") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except OSError:

@@ -78,6 +78,7 @@ class Training:
 
     def load(self, place: Place) -> Loaded | Grains:
         """Read the inputs of one step, or of this process's part of it."""
+        self.sampler.data.store.check_length()
         return (self.sampler if self.team is None else self.team).load(place[1], place[0])
 
     def evaluate(self, model: GraphModel) -> dict[str, float]:

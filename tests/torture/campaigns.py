@@ -11,6 +11,7 @@ from tests.torture.attacks import (
     raw_files,
     run_folders,
     small_disks,
+    told_to_end,
 )  # fmt: skip
 from tests.torture.ledger import Campaign
 
@@ -23,6 +24,14 @@ CAMPAIGNS = [
     Campaign(
         "kills of training", "resumed, weights, scores and metrics are the same bits",
         kills.make_run_kills, kills.try_run_kill, batch=4, mark=100,
+    ),
+    Campaign(
+        "kills at every file event", "both stages, one event after another: the same bytes once started again",
+        kills.make_event_kills, kills.try_event_kill, batch=8, mark=400,
+    ),
+    Campaign(
+        "Ctrl-C and SIGTERM", "one line and its exit code; the same command then does its work to the same bytes",
+        told_to_end.make_cases, told_to_end.try_case, batch=4, mark=100,
     ),
     Campaign("bit flips", "found by verify", bit_flips.make_cases, bit_flips.try_case, batch=4, mark=3_000),
     Campaign("forged stores", CLEAR, forged_stores.make_cases, forged_stores.try_case, batch=10, mark=400),
@@ -41,5 +50,9 @@ CAMPAIGNS = [
     Campaign(
         "crowds", "16 processes on one store: writers end with the same bytes, readers see one whole store",
         crowds.make_cases, crowds.try_case, batch=1, mark=160,
+    ),
+    Campaign(
+        "crowds of one run", "5 processes are asked for one run, one is killed: the same bits, and one line for each",
+        crowds.make_rivals, crowds.try_rivals, batch=1, mark=50,
     ),
 ]  # fmt: skip

@@ -20,7 +20,9 @@ from typing import NoReturn
 
 CPU_SECONDS = 10
 WALL_SECONDS = 600
-"""A hang costs no CPU; the machine may be busy with other things, so this is long."""
+"""The machine may be busy with other things, so this is long."""
+IDLE_SECONDS = 10
+"""A hang costs no CPU: seconds on end in which no thread of a command ran or waited for a processor."""
 SPARE_ADDRESSES = 4 << 30
 show = False
 """Whether to print what every command prints."""
@@ -42,12 +44,38 @@ def run(program: str, arguments: Sequence[object], cwd: Path, before: Callable[[
     """Run `gmn-prep` or `gmn-train` to its end. before: called in the child, first."""
     with tempfile.TemporaryDirectory() as streams:
         pid = start(program, arguments, cwd, before, streams=Path(streams))
-        _, status, usage = os.wait4(pid, 0)
+        status, usage = _wait(pid)
         out, err = ((Path(streams) / name).read_text(errors="replace") for name in ("out", "err"))
     ended = Ended(os.waitstatus_to_exitcode(status), out, err, usage.ru_maxrss * 1024)
     if show:
         print(f"{program} {' '.join(map(repr, arguments))}\n{out}{err}exit code {ended.code}, {ended.peak >> 20} MB")
     return ended
+
+
+def _wait(pid: int) -> tuple[int, resource.struct_rusage]:
+    """(status, usage) of a process that has ended; one that hangs is ended by SIGALRM."""
+    idle, pause, busy, then = 0.0, 0.001, 0.0, time.monotonic()
+    while True:
+        ended, status, usage = os.wait4(pid, os.WNOHANG)
+        if ended:
+            return status, usage
+        time.sleep(pause)
+        pause = min(1.2 * pause, 0.05)
+        now, busier = time.monotonic(), _busy_seconds(pid)
+        idle = max(0.0, idle + now - then - max(busier - busy, 0.0))
+        then, busy = now, busier
+        if idle > IDLE_SECONDS:
+            os.kill(pid, signal.SIGALRM)
+            idle = 0.0
+
+
+def _busy_seconds(pid: int) -> float:
+    """Seconds that the threads of a process ran or waited for a processor; the clock where Linux does not tell."""
+    try:
+        lines = [(task / "schedstat").read_text() for task in Path(f"/proc/{pid}/task").iterdir()]
+    except (FileNotFoundError, ProcessLookupError):  # a thread has just ended, or there is no such count
+        return time.monotonic()
+    return sum(int(count) for line in lines for count in line.split()[:2]) / 1e9
 
 
 def start(
@@ -119,8 +147,8 @@ def _apps() -> dict[str, object]:
     return {"gmn-prep": prep, "gmn-train": train}
 
 
-def kill_after(seconds: float, pid: int) -> int:
-    """SIGKILL once a process took that much CPU time, busy as the machine may be; its exit code (-9, or its own)."""
+def kill_after(seconds: float, pid: int, how: signal.Signals = signal.SIGKILL) -> int:
+    """A signal once a process took that much CPU time, busy as the machine may be; its exit code (-9, or its own)."""
     clock, end = ~pid << 3 | 2, time.monotonic() + WALL_SECONDS  # Linux's number of the CPU clock of a process
     while time.monotonic() < end:
         done, status = os.waitpid(pid, os.WNOHANG)
@@ -129,28 +157,40 @@ def kill_after(seconds: float, pid: int) -> int:
         if time.clock_gettime(clock) > seconds:
             break
         time.sleep(0.001)
-    os.kill(pid, signal.SIGKILL)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    os.kill(pid, how)
+    return os.waitstatus_to_exitcode(_wait(pid)[0])
 
 
 def die_at_event(number: int, folder: Path) -> Callable[[], None]:
     """For `before`: SIGKILL just before the file event `number` (from 0) below `folder`, whatever thread makes it."""
+    left = iter(range(number))
+
+    def look() -> None:
+        if next(left, None) is None:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return _at_events(look, folder)
+
+
+def count_events(program: str, arguments: Sequence[object], folder: Path) -> int:
+    """How many file events below `folder` a command makes."""
+    with tempfile.TemporaryFile() as counted:
+        ended = run(program, arguments, folder, _at_events(lambda: os.write(counted.fileno(), b"."), folder))
+        assert ended.code == 0, ended
+        return os.fstat(counted.fileno()).st_size
+
+
+def _at_events(look: Callable[[], object], folder: Path) -> Callable[[], None]:
     events = {"open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.truncate", "os.scandir", "os.listdir"}
 
-    def arm() -> None:
-        left = iter(range(number))
+    def hook(event: str, arguments: tuple[object, ...]) -> None:
+        if event not in events or isinstance(arguments[0], int):
+            return
+        path = Path(os.fsdecode(arguments[0]))
+        if not path.is_absolute() or path.is_relative_to(folder):  # commands run in the folder
+            look()
 
-        def look(event: str, arguments: tuple[object, ...]) -> None:
-            if event not in events or isinstance(arguments[0], int):
-                return
-            path = Path(os.fsdecode(arguments[0]))
-            inside = not path.is_absolute() or path.is_relative_to(folder)  # commands run in the folder
-            if inside and next(left, None) is None:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-        sys.addaudithook(look)
-
-    return arm
+    return lambda: sys.addaudithook(hook)
 
 
 def explain(ended: Ended, honest_peak: int, codes: Sequence[int] = (0, 2)) -> str | None:

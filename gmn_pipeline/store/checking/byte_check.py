@@ -41,12 +41,13 @@ class ByteCheck:
         if part in self._seen:
             return
         with self._guard:
+            if self._thread is None:  # first: where it cannot be started, the part still counts as new
+                thread = threading.Thread(target=self._run, args=(check_part,))
+                thread.start()
+                self._thread = thread
             if part not in self._seen:
                 self._seen.add(part)
                 self._waiting.append(part)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, args=(check_part,))
-                self._thread.start()
 
     def finish(self) -> None:
         """Wait until every part used so far is checked; raises the first fault."""

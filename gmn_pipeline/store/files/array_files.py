@@ -46,7 +46,12 @@ class OpenArray:
     @property
     def was_cut(self) -> bool:
         """Whether the file has lost bytes since it was mapped: to touch those would end the process."""
-        return self.mapping is not None and self.mapping.size() < len(self.mapping)
+        return is_cut(self.mapping)
+
+
+def is_cut(mapping: mmap.mmap | None) -> bool:
+    """Whether the file beneath a mapping is shorter than it was."""
+    return mapping is not None and mapping.size() < len(mapping)
 
 
 def open_array(storage: Storage, array: str, spec: ArraySpec, codec: Codec, *, random: bool = False) -> OpenArray:

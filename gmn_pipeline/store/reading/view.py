@@ -71,6 +71,7 @@ class TokenView:
         place of levels 1..m, or (1, m, s) for all nodes alike; default: the first s in stored order.
         Every index read from the store is checked on the way; StoreCorruptError names the array that is wrong.
         """
+        self.store.check_length()
         ids = self._check_ids(node_ids)
         chosen = self._check_repeats(repeats, ids.size)
         have, want = self.store.settings, self.settings

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import torch
 
+from gmn_pipeline.errors import NotFiniteError
 from gmn_pipeline.types import Array, FloatArray
 from gmn_train.data.read_ahead import ReadAhead
 from gmn_train.data.samplers import Sampler
@@ -53,7 +54,10 @@ def predict_items(
     embeddings: bool = False,
     together: Together | None = None,
 ) -> tuple[Array, FloatArray, FloatArray | None]:
-    """(items (R,), scores (R, outputs), embeddings (R, width) or None), averaged over `eval_draws` draws."""
+    """(items (R,), scores (R, outputs), embeddings (R, width) or None), averaged over `eval_draws` draws.
+
+    NotFiniteError where a score is none: a metric could not be computed of it.
+    """
     total: FloatArray | None = None
     draws = draw_epochs(sampler.config.eval_draws)
     for epoch in draws:
@@ -65,6 +69,10 @@ def predict_items(
         total = scores if total is None else total + scores
     assert total is not None
     scores, targets = total / len(draws), sampler.data.trained_on.y
+    if (wrong := int((~np.isfinite(scores)).sum())) > 0:
+        raise NotFiniteError(
+            f"{wrong:,} of {scores.size:,} scores are NaN or infinite: the model's weights are no good"
+        )
     return items, scores if targets is None else targets.invert(scores), hidden
 
 

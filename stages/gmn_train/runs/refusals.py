@@ -27,9 +27,11 @@ def check_device(name: str) -> None:
 
 
 def named_dir(name: str | None, run_dir: Path | None) -> Path | None:
-    """The folder that --name or --run-dir asks for; ConfigError where both do, TrainError where a store is there."""
+    """The folder that --name or --run-dir asks for; ConfigError where it is none, TrainError where a store is there."""
     if name is not None and run_dir is not None:
         raise ConfigError(f"--name {name} and --run-dir {run_dir} both say where the run goes; keep one of them")
+    if run_dir is not None and run_dir.name in ("", ".."):
+        raise ConfigError(f"--run-dir {run_dir} is not a name for a run; give one such as {RUNS / 'mine'}")
     folder = run_dir if name is None else folder_of_name(name)
     if folder is not None and (folder / "zarr.json").exists():
         raise TrainError(f"{folder} is a token store, not a place for a run; choose another --run-dir")

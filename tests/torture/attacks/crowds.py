@@ -1,15 +1,15 @@
-"""Many writers and readers of one store at once, one of them replacing it by force."""
+"""Many processes at once: writers and readers of one store, some replacing it by force; several of one run."""
 
 import os
 import random
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.torture.attacks.kills import VARIANTS
-from tests.torture.children import left_behind, start
-from tests.torture.world import World, tree
+from tests.torture.attacks.kills import RUNS, VARIANTS, _honest_run, run_content
+from tests.torture.children import explain, kill_after, left_behind, run, start
+from tests.torture.world import SMALL, World, tree
 
-WRITERS, READERS = 6, 10
+WRITERS, READERS, RUNNERS = 6, 10, 5
 
 
 class Crowd(NamedTuple):
@@ -49,3 +49,38 @@ def try_case(case: Crowd, world: World, folder: Path) -> tuple[int, str | None]:
     if fault is None and tree(here / "s.zarr") != (new if case.force else old):
         fault = "other bytes than one writer leaves"
     return WRITERS + READERS, fault or left_behind(here)
+
+
+class Rivals(NamedTuple):
+    variant: str
+    seed: int
+
+
+def make_rivals(seed: int, count: int) -> list[Rivals]:
+    chance = random.Random(seed)
+    return [Rivals(chance.choice(["full", "batches", "named"]), chance.randrange(2**32)) for _ in range(count)]
+
+
+def try_rivals(case: Rivals, world: World, folder: Path) -> tuple[int, str | None]:
+    """Several processes are asked for one run, one of them is killed: each does it, reports it, or is told who does."""
+    here, chance = world.copy("raw", folder / "here"), random.Random(case.seed)
+    options, name = RUNS[case.variant]
+    arguments = ["run", "--store", "s.zarr", "--epochs", "4", *SMALL.split(), *options.split()]
+    wanted = world.remember(f"run {case.variant}", lambda: _honest_run(arguments, here, folder / "honest", name))
+    children, fault = [], None
+    for number in range(RUNNERS):
+        streams = folder / f"streams {number}"
+        streams.mkdir()
+        children.append((streams, start("gmn-train", arguments, here, streams=streams)))
+    killed = chance.randrange(RUNNERS)
+    kill_after(chance.uniform(0, 0.5), children[killed][1])
+    for number, (streams, pid) in enumerate(children):
+        if number == killed:
+            continue
+        code, said = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), (streams / "err").read_text()
+        if code != 0 and not (code == 2 and "another process" in said):
+            fault = fault or f"a run ended with {code}: {said.strip()[-150:]}"
+    fault = fault or explain(run("gmn-train", arguments, here), 1 << 40, codes=(0,)) or left_behind(here)
+    if fault is None and run_content(here / name) != wanted:
+        fault = "other weights or scores than of one process alone"
+    return RUNNERS, fault

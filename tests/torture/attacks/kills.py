@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import torch
 
-from tests.torture.children import die_at_event, explain, kill_after, left_behind, run, start
+from tests.torture.children import count_events, die_at_event, explain, kill_after, left_behind, run, start
 from tests.torture.world import SMALL, TOKENS, World, tree
 
 MOST_KILLS = 8
@@ -20,6 +20,8 @@ class Kill(NamedTuple):
 
     variant: str
     seed: int
+    event: int | None = None
+    """The one file event to die at, counted beyond the last from the first again; several at random unless given."""
 
 
 TOKENIZE = f"tokenize --dataset g.npz {TOKENS} --out s.zarr"
@@ -47,8 +49,25 @@ def make_run_kills(seed: int, count: int) -> list[Kill]:
     return [Kill(chance.choice(list(RUNS)), chance.randrange(2**32)) for _ in range(count)]
 
 
-def _kill_once(program: str, arguments: list[str], folder: Path, chance: random.Random, seconds: float) -> bool:
+def make_event_kills(seed: int, count: int) -> list[Kill]:
+    """One event after another, of all variants in turn: later seeds go on where earlier ones end."""
+    names = [*(f"store {name}" for name in VARIANTS), *(f"run {name}" for name in RUNS)]
+    numbers = range(seed * count, (seed + 1) * count)
+    return [Kill(names[n % len(names)], n, n // len(names)) for n in numbers]
+
+
+def try_event_kill(case: Kill, world: World, folder: Path) -> tuple[int, str | None]:
+    """As the others, killed once, at a file event that is given."""
+    kind, _, variant = case.variant.partition(" ")
+    return (try_store_kill if kind == "store" else try_run_kill)(case._replace(variant=variant), world, folder)
+
+
+def _kill_once(
+    program: str, arguments: list[str], folder: Path, chance: random.Random, seconds: float, event: int | None
+) -> bool:
     """Whether the command was killed before its end; half of the kills fall just before a file event."""
+    if event is not None:
+        return kill_after(60, start(program, arguments, folder, die_at_event(event, folder))) == -9
     if chance.random() < 0.5:
         before = die_at_event(int(chance.expovariate(1 / 60)), folder)
         code = kill_after(60, start(program, arguments, folder, before))
@@ -70,8 +89,9 @@ def try_store_kill(case: Kill, world: World, folder: Path) -> tuple[int, str | N
         shutil.rmtree(here / name)
     old = tree(world.root / "raw" / name) if case.variant == "by force" else None
     new = world.remember(f"store {case.variant}", lambda: _honest_store(arguments, here, folder / "honest"))
-    for _ in range(MOST_KILLS):
-        if not _kill_once("gmn-prep", arguments, here, chance, 0.6):
+    event = _event(case, world, f"store {case.variant}", "gmn-prep", arguments, here, folder / "counted")
+    for _ in range(MOST_KILLS if event is None else 1):
+        if not _kill_once("gmn-prep", arguments, here, chance, 0.6, event):
             break
         kills += 1
         if old is not None and tree(here / name) not in (old, new):
@@ -81,6 +101,19 @@ def try_store_kill(case: Kill, world: World, folder: Path) -> tuple[int, str | N
     if fault is None and tree(here / name) != new:
         fault = "other bytes than without kills"
     return kills, fault
+
+
+def _event(
+    case: Kill, world: World, name: str, program: str, arguments: list[str], here: Path, folder: Path
+) -> int | None:
+    """The event to die at, if the case names one."""
+    if case.event is None:
+        return None
+
+    def count() -> int:
+        return count_events(program, arguments, Path(shutil.copytree(here, folder)))
+
+    return case.event % int(world.remember(f"events of {name}", count))
 
 
 def _honest_store(arguments: list[str], here: Path, folder: Path) -> dict[str, bytes]:
@@ -96,8 +129,9 @@ def try_run_kill(case: Kill, world: World, folder: Path) -> tuple[int, str | Non
     here = world.copy("raw", folder / "here")
     arguments = ["run", "--store", "s.zarr", "--epochs", "4", *SMALL.split(), *options.split()]
     wanted = world.remember(f"run {case.variant}", lambda: _honest_run(arguments, here, folder / "honest", name))
-    for _ in range(MOST_KILLS):
-        if not _kill_once("gmn-train", arguments, here, chance, 0.5):
+    event = _event(case, world, f"run {case.variant}", "gmn-train", arguments, here, folder / "counted")
+    for _ in range(MOST_KILLS if event is None else 1):
+        if not _kill_once("gmn-train", arguments, here, chance, 0.5, event):
             break
         kills += 1
         if "--force" in arguments and _is_new(here / name, 3):
