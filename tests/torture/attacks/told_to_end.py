@@ -6,9 +6,9 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.torture.children import Ended, explain, kill_after, left_behind, run, start
 from tests.torture.attacks.failing_disks import _arguments, _result, make_ready
 from tests.torture.attacks.kills import RUNS, VARIANTS
+from tests.torture.children import Ended, explain, kill_after, left_behind, run, start
 from tests.torture.world import World, tree
 
 COMMANDS = [*(f"store {name}" for name in VARIANTS), *(f"run {name}" for name in RUNS if name != "by force")]
