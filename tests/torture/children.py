@@ -89,9 +89,11 @@ def start(
     """Start a command; returns its process id. Without a folder for its streams, what it prints is dropped."""
     sys.stdout.flush()
     sys.stderr.flush()
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until the command itself begins
     pid = os.fork()
     if pid == 0:
         _be_child(program, [str(a) for a in arguments], cwd, before, streams)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     return pid
 
 
@@ -115,6 +117,9 @@ def _be_child(
         signal.alarm(WALL_SECONDS)
         if before is not None:
             before()
+        if signal.SIGINT in signal.sigpending():
+            os._exit(130)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         code = call(program, arguments)
         threading._shutdown()  # a thread that never ends is a hang, as at a real exit
     except BaseException:
