@@ -137,14 +137,20 @@ def test_few_labels_are_taken_as_homophilous_unless_measured_otherwise(
 
 @pytest.mark.parametrize(
     ("train", "columns", "homophily", "reads"),
-    [(400, 500, 0.0, "last"), (400, 500, 0.5, "all"), (4000, 500, 0.0, "all"), (400, 8, 0.0, "all")],
+    [
+        (400, 500, 0.0, "last"),
+        (400, 500, 0.5, "all"),
+        (4000, 500, 0.0, "all"),
+        (9000, 500, 0.0, "all"),
+        (400, 8, 0.0, "all"),
+    ],
 )
 def test_the_head_of_a_small_set_reads_the_last_layer(train: int, columns: int, homophily: float, reads: str) -> None:
     """But where neighbours share their class: two layers need no such care."""
     facts = DataFacts(10_000, False, "node", train, columns=columns, edge_features=False, homophily=homophily)
     chosen = choose_settings(facts, TrainConfig(store=Path("a.zarr")))
     assert chosen["model.head_reads"] == reads
-    assert ("model.width" in chosen) == (train > 2000), "wide where labels and columns are many"
+    assert ("model.width" in chosen) == (train > 5000), "wide where labels and columns are many"
     assert ("model.input_dropout" in chosen) == (homophily > 0)
 
 
