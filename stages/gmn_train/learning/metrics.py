@@ -1,6 +1,6 @@
 """The metrics of the benchmarks. A new one is a function here and a line in `metrics.METRICS`.
 
-They have the bits of scikit-learn's. Its import takes longer than that of torch, and every run would wait for it.
+They have the bits of scikit-learn's. Its import takes more than a second, and every run would wait for it.
 """
 
 import warnings
