@@ -70,17 +70,18 @@ run_app(app, ["work"])
 
 
 @pytest.mark.parametrize("garbage", [b"", b"nonsense"])
-def test_a_broken_cache_is_told_in_one_line(tmp_path: Path, garbage: bytes) -> None:
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+def test_a_broken_cache_is_told_in_one_line(tmp_path: Path, ending: str, garbage: bytes) -> None:
     (tmp_path / "kernel.py").write_text("from numba import njit\n@njit(cache=True)\ndef twice(x):\n    return 2 * x\n")
     script = APP.format(folder=str(tmp_path))
     assert python(script).stdout == "8\n"
-    index = next(tmp_path.rglob("*.nbi"))
-    index.write_bytes(garbage)
+    broken = next(tmp_path.rglob(f"*.{ending}"))
+    broken.write_bytes(garbage)
     done = python(script)
     assert done.returncode == 2, done.stderr
     assert len(done.stderr.splitlines()) == 1
-    assert done.stderr.startswith(f"error: the compiled kernels in {index.parent} cannot be used")
-    index.unlink()
+    assert done.stderr.startswith(f"error: the compiled kernels in {broken.parent} cannot be used")
+    broken.unlink()
     assert python(script).stdout == "8\n"
 
 
