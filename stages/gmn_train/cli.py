@@ -105,7 +105,7 @@ def resume(
     """Continue an interrupted run from its last checkpoint, or train a finished one longer."""
     from gmn_train.runs.folder import RunFolder
     from gmn_train.runs.naming import find_run
-    from gmn_train.runs.refusals import check_longer, check_own_store, check_threads
+    from gmn_train.runs.refusals import check_longer, check_own_store, check_shared, check_threads
     from gmn_train.runs.watching.display import Display
 
     path = find_run(run)
@@ -116,7 +116,8 @@ def resume(
     place, procs = find_place(), procs or config.procs
     if is_started():
         procs = place.size
-    elif procs > 1:
+    check_shared(path, config, procs)
+    if procs > 1 and not is_started():
         _launch(procs)
     quiet = quiet or not place.leads
 

@@ -70,12 +70,18 @@ def _wait(pid: int) -> tuple[int, resource.struct_rusage]:
 
 
 def _busy_seconds(pid: int) -> float:
-    """Seconds that the threads of a process ran or waited for a processor; the clock where Linux does not tell."""
+    """Seconds that the threads of a process and of those that it started ran or waited for a processor.
+
+    The clock where Linux does not tell.
+    """
     try:
-        lines = [(task / "schedstat").read_text() for task in Path(f"/proc/{pid}/task").iterdir()]
+        tasks = list(Path(f"/proc/{pid}/task").iterdir())
+        lines = [(task / "schedstat").read_text() for task in tasks]
+        children = [int(child) for task in tasks for child in (task / "children").read_text().split()]
     except (FileNotFoundError, ProcessLookupError):  # a thread has just ended, or there is no such count
         return time.monotonic()
-    return sum(int(count) for line in lines for count in line.split()[:2]) / 1e9
+    own = sum(int(count) for line in lines for count in line.split()[:2]) / 1e9
+    return own + sum(map(_busy_seconds, children))
 
 
 def start(
@@ -135,6 +141,7 @@ def call(program: str, arguments: list[str]) -> int:
     """Run a command in this process; its exit code. A traceback of its own counts as 1."""
     from gmn_pipeline.console.cli import run_app
 
+    sys.argv = [program, *arguments]  # as `--procs` starts it again
     try:
         run_app(_apps()[program], arguments)
     except SystemExit as end:

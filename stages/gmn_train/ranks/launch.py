@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
+from gmn_pipeline.console.machine import usable_cores
 from gmn_pipeline.console.streams import tell
 from gmn_pipeline.errors import TrainError
 from gmn_train.ranks.environment import LAUNCHED
@@ -22,8 +23,11 @@ LOOK_SECONDS, GRACE_SECONDS = 0.05, 10.0
 def launch_processes(count: int, arguments: Sequence[str] | None = None) -> int:
     """Run `gmn-train ARGUMENTS` (this command's own by default) as `count` processes; returns their exit code.
 
-    Raises TrainError where one of them was killed.
+    Raises TrainError where one of them was killed, or where the machine has no room for so many.
     """
+    most = max(8, 4 * usable_cores())
+    if count > most:
+        raise TrainError(f"procs is {count:,}; on {usable_cores()} cores at most {most} are allowed")
     words = sys.argv[1:] if arguments is None else arguments
     with tempfile.TemporaryDirectory(prefix="gmn-procs-") as folder:
         processes = [_start(rank, count, words, Path(folder)) for rank in range(count)]

@@ -90,8 +90,8 @@ class RunFolder:
             config = load_config(TrainConfig, Layer(str(file), read_toml(file)))
         except ConfigError as error:
             raise TrainError(f"{file} is not a run's settings: {error}") from None
-        if config.automatic:
-            raise TrainError(f"{file} lacks the store's fingerprint; start the run again with gmn-train run --force")
+        if lacking := config.unresolved:
+            raise TrainError(f"{file} lacks {lacking[0]}; start the run again with gmn-train run --force")
         store = locate_store(config.store, config.fingerprint, self.path)
         return config if store == config.store else replace(config, store=store)
 

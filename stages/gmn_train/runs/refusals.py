@@ -68,6 +68,14 @@ def check_threads(threads: int | None, procs: int | None) -> None:
             raise ConfigError(f"--{name} is {value}; it must be at least 1")
 
 
+def check_shared(path: Path, config: TrainConfig, procs: int) -> None:
+    """TrainError where a run cannot go on in so many processes."""
+    if config.grains is None and procs > 1:
+        raise TrainError(f"{path} was started in one piece, so one process must end it; leave --procs out")
+    if procs > (config.grains or 1):
+        raise TrainError(f"{path} has {config.grains} grains for {procs:,} processes; ask for no more than it has")
+
+
 def check_own_store(config: TrainConfig, fingerprint: str | None = None) -> None:
     """Raise where the store of a run's settings is not there, or is another one now."""
     found = fingerprint or read_manifest(config.store).fingerprint

@@ -19,7 +19,7 @@ from gmn_train.ranks.follower import folder_for
 from gmn_train.ranks.join import agree, join_others
 from gmn_train.runs.control import EQUAL_EPOCHS, EQUAL_SECONDS, as_long_as, control_dir, control_of, note_controls
 from gmn_train.runs.folder import RunFolder, default_run_dir
-from gmn_train.runs.refusals import check_longer, check_own_store, named_dir
+from gmn_train.runs.refusals import check_longer, check_own_store, check_shared, named_dir
 from gmn_train.runs.watching.display import RunHeader, Watcher
 from gmn_train.runs.watching.estimate import Estimate, estimate_run
 from gmn_train.settings.run_settings import TrainConfig
@@ -182,16 +182,15 @@ def resume_run(
     if procs is not None and procs != config.procs:
         threads = threads or max(1, usable_cores() // processes_here(procs))
         config = replace(config, procs=procs)
-    if config.procs > 1 and config.grains is None:
-        raise TrainError(f"{path} was started in one piece, so one process must end it; leave --procs out")
+    check_shared(path, config, config.procs)
     config = replace(config, threads=threads or config.threads)
     use_threads(config.threads)
     store = open_store(config)
-    assert config.epochs is not None
     check_longer(path, config, epochs)
     wire = wire_of(config)
     agree(wire, False)  # all have read the settings before the first one changes them
     if epochs is not None and epochs != config.epochs:
+        assert config.epochs is not None
         config = replace(config, epochs=epochs, extended_from=(*(config.extended_from or ()), config.epochs))
         folder = folder_for(wire, folder)
         with folder.alone():

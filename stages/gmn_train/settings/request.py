@@ -124,10 +124,9 @@ def resolve(config: TrainConfig, manifest: Manifest) -> TrainConfig:
     chosen = {name: value for name, value in automatic.items() if getattr(config, name) is None}
     if config.grains == 1:
         chosen["grains"] = None  # one grain is a step in one piece
-    grains = chosen.get("grains", config.grains) or 1
-    if config.procs > grains:
+    if config.procs > (grains := chosen.get("grains", config.grains) or 1):
         raise ConfigError(
-            f"procs is {config.procs} and grains is {grains}; every process needs a grain: give more grains"
+            f"procs is {config.procs:,} and grains is {grains}; every process needs a grain: give more grains"
         )
     model = replace(config.model, scan_width=config.model.scanned_width)
     if model.dt_rank is None:

@@ -147,6 +147,7 @@ class TrainConfig:
                 raise ConfigError(f"{name} is {value}; it must be above 0 and finite")
 
     @property
-    def automatic(self) -> bool:
-        """Whether something is still to be chosen from the store."""
-        return self.fingerprint is None
+    def unresolved(self) -> list[str]:
+        """Settings that are still to be chosen from the store. A run's own file has none."""
+        chosen = ("fingerprint", "m", "M", "s", "epochs", "lr", "warmup", "eval_every", "mode", "threads")
+        return [name for name in chosen if getattr(self, name) is None]

@@ -176,3 +176,21 @@ def test_metrics_survive_a_cut_line(capsys) -> None:
     with Path("r/metrics.jsonl").open("a") as file:
         file.write(json.dumps(rows[-1])[:20])
     assert RunFolder(Path("r")).metrics() == rows
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("epochs = 2\n", "", "lacks epochs; start the run again with gmn-train run --force"),
+        ('mode = "full"\n', "", "lacks mode"),
+        ("procs = 1\n", "procs = 255\n", "was started in one piece"),
+        ("procs = 1\n", "procs = 255\ngrains = 8\n", "r has 8 grains for 255 processes"),
+        ("procs = 1\n", "procs = 5000\ngrains = 5000\n", "at most"),
+    ],
+)
+def test_settings_of_a_run_that_were_changed(capsys, old: str, new: str, message: str) -> None:
+    run(capsys, "--store", "a.zarr", "--run-dir", "r")
+    text = Path("r/config.toml").read_text()
+    assert old in text
+    Path("r/config.toml").write_text(text.replace(old, new))
+    assert message in call(capsys, "resume", "r", code=2)
