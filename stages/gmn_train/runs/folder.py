@@ -23,6 +23,14 @@ from gmn_train.settings.run_settings import TrainConfig
 
 FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 
+NUMBER = (int, float)
+SUMMARY: dict[str, Any] = {
+    "metric": str, "val": NUMBER, "test": (*NUMBER, type(None)), "best_epoch": int, "epochs": int, "seconds": NUMBER,
+    "seconds_per_epoch": NUMBER, "waiting_share": NUMBER, "peak_memory_bytes": int, "parameters": int, "model": str,
+    "mode": str, "seed": int, "split": int, "store": dict, "tokens": dict,
+}  # fmt: skip
+"""What every summary.json holds. It has no test score where a search asked for none."""
+
 
 class RunFolder:
     """config.toml, data.json, metrics.jsonl, summary.json, checkpoints/ and tensorboard/ of one run."""
@@ -145,9 +153,9 @@ class RunFolder:
             summary = json.loads(file.read_bytes())
         except (ValueError, OSError) as error:
             raise TrainError(f"{file} cannot be read ({error}); remove it and resume the run") from None
-        if not isinstance(summary, dict) or "test" not in summary:
+        if not _is_summary(summary):
             raise TrainError(f"{file} is not a run's summary; remove it and resume the run")
-        return summary
+        return dict(summary)
 
     @contextmanager
     def replacing(self, file: Path) -> Iterator[Path]:
@@ -187,3 +195,12 @@ def default_run_dir(config: TrainConfig) -> Path:
     before = RUNS / f"{config.store.stem}-{digest}"
     named = RUNS / f"{config.store.stem}-{config.model.name}-{digest}"
     return (before if before.is_dir() else named) / last
+
+
+def _is_summary(document: Any) -> bool:
+    return (
+        isinstance(document, dict)
+        and all(name in document and isinstance(document[name], kind) for name, kind in SUMMARY.items())
+        and {"name", "fingerprint"} <= set(document["store"])
+        and {"m", "M", "s", "walk"} <= set(document["tokens"])
+    )

@@ -9,7 +9,7 @@ import pytest
 from gmn_pipeline import TokenSettings
 from gmn_pipeline.console.cli import run_app
 from gmn_train.cli import app
-from gmn_train.runs.folder import RunFolder
+from gmn_train.runs.folder import SUMMARY, RunFolder
 from tests.stores import ring_graph, write_store
 from tests.train.small_runs import DieAt, train_in
 
@@ -125,6 +125,17 @@ def test_garbage_in_a_run_folder_is_told_in_one_line(capsys, here: Path, file: s
             assert printed.err.count("error:") == 1
     if file == "checkpoints/best.safetensors":
         assert "cannot be read" in call(capsys, "evaluate", "r", code=2) or garbage == b""
+
+
+def test_a_summary_that_lacks_something_is_told_in_one_line(capsys) -> None:
+    run(capsys, "--store", "a.zarr", "--run-dir", "r")
+    whole = summary("r")
+    for key in SUMMARY:
+        for changed in ({k: v for k, v in whole.items() if k != key}, {**whole, key: [1]}):
+            Path("r/summary.json").write_text(json.dumps(changed))
+            assert "is not a run's summary" in call(capsys, "resume", "r", code=2), key
+    Path("r/summary.json").write_text(json.dumps(whole))
+    call(capsys, "resume", "r")
 
 
 @pytest.mark.parametrize("size", [0, 100, 6000])
