@@ -18,7 +18,7 @@ from gmn_train.data.unread import unread_parts
 from gmn_train.runs.start import plan_run
 from gmn_train.runs.watching.display import Display, Watcher
 from gmn_train.runs.watching.estimate import FEW_NODES, estimate_run, relative_size
-from gmn_train.runs.watching.pace import Pace, duration_text
+from gmn_train.runs.watching.pace import Pace, duration_text, epoch_text
 from gmn_train.settings.model_settings import ModelConfig
 from tests.stores import write_store
 from tests.train.small_runs import DieAt, last_weights, many_graphs, prepare, settings_for, train_in
@@ -77,6 +77,11 @@ def test_within_a_first_epoch_the_time_left_follows_steps(first: int) -> None:
 @pytest.mark.parametrize(("seconds", "text"), [(8.4, "8 s"), (200, "3 min"), (7500, "2 h 05 min"), (274000, "3 d 4 h")])
 def test_durations(seconds: float, text: str) -> None:
     assert duration_text(seconds) == text
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0.0834, "0.083 s"), (8.21, "8.2 s"), (9.97, "10 s"), (150, "2 min")])
+def test_short_epochs_have_two_digits(seconds: float, text: str) -> None:
+    assert epoch_text(seconds) == text
 
 
 def test_a_log_has_the_first_epoch_the_last_and_an_estimate(rings: Any, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from gmn_pipeline.console.streams import tell
 from gmn_pipeline.task import Task
-from gmn_train.runs.watching.pace import Pace, duration_text
+from gmn_train.runs.watching.pace import Pace, duration_text, epoch_text
 from gmn_train.settings.run_settings import TrainConfig
 
 if TYPE_CHECKING:
@@ -114,9 +114,8 @@ class Display(Watcher):
     def estimated(self, estimate: "Estimate") -> None:
         self._pace.expect(estimate.seconds_per_epoch)
         left = duration_text(self._pace.left() or 0.0)
-        each = estimate.seconds_per_epoch
-        epoch = f"{each:.2g} s" if each < 10 else duration_text(each)
-        self.say(f"estimate: about {left} for {self._pace.epochs - self._pace.done} epochs of {epoch}")
+        each = epoch_text(estimate.seconds_per_epoch)
+        self.say(f"estimate: about {left} for {self._pace.epochs - self._pace.done} epochs of {each}")
 
     def step(self, epoch: int, step: int, steps: int) -> None:
         self._pace.step(step, steps)

@@ -9,7 +9,7 @@ from rich.table import Table
 from gmn_pipeline.console.output import print_json, size_text, two_columns
 from gmn_train.model.tables import CONTROL
 from gmn_train.runs.start import Finished, Planned, average_runs
-from gmn_train.runs.watching.pace import duration_text
+from gmn_train.runs.watching.pace import duration_text, epoch_text
 
 
 def report_runs(runs: list[Finished], *, as_json: bool) -> None:
@@ -107,11 +107,11 @@ def report_plan(plan: Planned, count: int, *, as_json: bool) -> None:
     if estimate is None:
         console.print("estimate: none, because the first step fails; start the run to see why")
         return
-    each = estimate.seconds_per_epoch
+    each = epoch_text(estimate.seconds_per_epoch)
     runs = "" if count == 1 else f" per run, {duration_text(estimate.seconds * count)} for all {count}"
     rows = [
         ("memory", f"about {size_text(estimate.memory_bytes)}"),
-        ("time", f"about {duration_text(estimate.seconds)}: {config.epochs} epochs of {each:.2g} s{runs}"),
+        ("time", f"about {duration_text(estimate.seconds)}: {config.epochs} epochs of {each}{runs}"),
         ("run", f"{header.path} (not written: dry run)"),
     ]
     console.print(two_columns("estimate", rows))

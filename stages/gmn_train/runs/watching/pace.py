@@ -74,3 +74,8 @@ def duration_text(seconds: float) -> str:
         return f"{minutes} min"
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes:02d} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
+
+
+def epoch_text(seconds: float) -> str:
+    """The same with a second digit for short ones: `0.083 s`, `8.2 s`, `15 s`."""
+    return f"{seconds:.2g} s" if seconds < 9.95 else duration_text(seconds)
