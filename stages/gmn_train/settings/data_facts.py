@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gmn_pipeline.errors import StoreCorruptError
 from gmn_pipeline.graph import TRAIN
-from gmn_pipeline.store.files.array_files import open_array
+from gmn_pipeline.store.files.array_files import REMEDY, open_array
 from gmn_pipeline.store.files.storage import Storage
 from gmn_pipeline.store.format.manifest import Manifest
 from gmn_pipeline.store.format.schema import graph_specs
@@ -53,7 +54,13 @@ def measure_facts(storage: Storage, manifest: Manifest, split: int) -> DataFacts
     train = np.flatnonzero(read("splits")[split] == TRAIN) if split < graph.splits else np.arange(graph.items)
     item, homophily = ("node" if task is None else task.item), None
     if task is not None and item == "node" and task.kind in ("multiclass", "binary") and graph.labels:
-        homophily = measure_homophily(read("indptr"), read("indices"), read("y"), train)
+        labels = read("y")
+        if train.size and not -1 <= labels[train].min() <= labels[train].max() < task.classes:
+            raise StoreCorruptError(f"{storage}/graph: labels outside the {task.classes} classes; {REMEDY}")
+        try:
+            homophily = measure_homophily(read("indptr"), read("indices"), labels, train)
+        except IndexError:
+            raise StoreCorruptError(f"{storage}/graph: edges to nodes that are not there; {REMEDY}") from None
     columns = 0 if graph.x is None or graph.x.categories is not None else graph.x.columns
     return DataFacts(
         nodes=graph.nodes,
@@ -69,7 +76,10 @@ def measure_facts(storage: Storage, manifest: Manifest, split: int) -> DataFacts
 
 
 def measure_homophily(indptr: Array, indices: Array, y: Array, train: Array) -> float | None:
-    """Adjusted homophily of the edges between training nodes (Platonov et al. 2023)."""
+    """Adjusted homophily of the edges between training nodes (Platonov et al. 2023).
+
+    Raises IndexError where an edge leads to no node.
+    """
     count = min(len(indices), MOST_SLOTS)
     sources = np.searchsorted(indptr, np.arange(count), side="right") - 1
     known = np.zeros(len(y), bool)

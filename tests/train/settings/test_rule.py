@@ -7,15 +7,19 @@ import numpy as np
 import pytest
 
 from gmn_pipeline import Graph, Task, TokenSettings, TokenStore
+from gmn_pipeline.errors import StoreCorruptError
+from gmn_pipeline.store.files.manifest_file import manifest_in
+from gmn_pipeline.store.files.storage import LocalFolder
 from gmn_train.cli import app
 from gmn_train.runs.folder import RunFolder, default_run_dir
-from gmn_train.settings.data_facts import DataFacts, measure_homophily
+from gmn_train.settings.data_facts import DataFacts, measure_facts, measure_homophily
 from gmn_train.settings.request import read_request
 from gmn_train.settings.rule import DEEP, HOMOPHILOUS, PATIENCE, choose_settings
 from gmn_train.settings.run_settings import TrainConfig
 from gmn_train.tables.running import plan_jobs
 from gmn_train.tables.spec import RowSpec, TableSpec
-from tests.stores import write_store
+from tests.forgery import poke, seal
+from tests.stores import ring_graph, write_store
 
 
 def homophily_by_loop(indptr, indices, y, train):
@@ -201,3 +205,18 @@ def test_with_few_labels_tokens_are_averaged_unless_anything_of_it_is_given(tmp_
         assert getattr(asked, key.removeprefix("model.")) == value
     assert model.blocks_after == (1,), "of two layers"
     assert read_request({"store": store, "model.name": "gmn-one-direction"}).config.model.token_layers > 0
+
+
+@pytest.mark.parametrize(
+    ("array", "dtype", "value", "message"),
+    [("indices", "<i4", 32768, "edges to nodes that are not there"), ("y", "<i8", 10**9, "labels outside")],
+)
+def test_a_forged_graph_is_told(tmp_path: Path, array: str, dtype: str, value: int, message: str) -> None:
+    """With right checksums: `gmn-train settings` reads the graph before anything checks it."""
+    store = tmp_path / "s.zarr"
+    write_store(store, ring_graph(60, 60), TokenSettings(1, 1, 1))
+    poke(store / "graph" / array, dtype, slice(None), value)
+    seal(store, "graph")
+    storage = LocalFolder(store)
+    with pytest.raises(StoreCorruptError, match=message):
+        measure_facts(storage, manifest_in(storage), 0)
