@@ -112,6 +112,10 @@ def try_one(campaign, case, world, place: Path) -> tuple[int, str | None]:
     folder = Path(tempfile.mkdtemp(dir=place))
     try:
         return campaign.try_case(case, world, folder)
+    except (
+        Exception
+    ) as error:  # an honest command that failed, or a mistake of the campaign: to be looked at, either way
+        return 1, f"not tried to its end: {type(error).__name__}: {str(error)[-400:]}"
     finally:
         subprocess.run(["chmod", "-R", "u+rwx", folder], check=False)
         shutil.rmtree(folder, ignore_errors=True)

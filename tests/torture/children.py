@@ -3,6 +3,7 @@
 The parent has run every command before (`warm_up`), so a child begins at once; it costs some hundredths of a second.
 """
 
+import faulthandler
 import os
 import re
 import resource
@@ -72,16 +73,18 @@ def _wait(pid: int) -> tuple[int, resource.struct_rusage]:
 def _busy_seconds(pid: int) -> float:
     """Seconds that the threads of a process and of those that it started ran or waited for a processor.
 
-    The clock where Linux does not tell.
+    The clock where Linux does not tell, and while a thread waits for a disk, which may be slow without any fault of
+    the command's.
     """
     try:
         tasks = list(Path(f"/proc/{pid}/task").iterdir())
         lines = [(task / "schedstat").read_text() for task in tasks]
+        states = [(task / "stat").read_text().rpartition(") ")[2][0] for task in tasks]
         children = [int(child) for task in tasks for child in (task / "children").read_text().split()]
     except (FileNotFoundError, ProcessLookupError):  # a thread has just ended, or there is no such count
         return time.monotonic()
     own = sum(int(count) for line in lines for count in line.split()[:2]) / 1e9
-    return own + sum(map(_busy_seconds, children))
+    return time.monotonic() if "D" in states else own + sum(map(_busy_seconds, children))
 
 
 def start(
@@ -120,12 +123,15 @@ def _be_child(
         resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 1))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        faulthandler.register(signal.SIGALRM, file=2, chain=True)  # a hang shows where every thread stands
         signal.alarm(WALL_SECONDS)
         if before is not None:
             before()
         if signal.SIGINT in signal.sigpending():
             os._exit(130)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        sys.argv = [program, *arguments]  # as `--procs` starts it again
         code = call(program, arguments)
         threading._shutdown()  # a thread that never ends is a hang, as at a real exit
     except BaseException:
@@ -141,7 +147,6 @@ def call(program: str, arguments: list[str]) -> int:
     """Run a command in this process; its exit code. A traceback of its own counts as 1."""
     from gmn_pipeline.console.cli import run_app
 
-    sys.argv = [program, *arguments]  # as `--procs` starts it again
     try:
         run_app(_apps()[program], arguments)
     except SystemExit as end:
@@ -211,7 +216,8 @@ def explain(ended: Ended, honest_peak: int, codes: Sequence[int] = (0, 2)) -> st
     if ended.code == -signal.SIGXCPU:
         return f"took more than {CPU_SECONDS} s of CPU"
     if ended.code == -signal.SIGALRM:
-        return "hangs"
+        frames = re.findall(r'^  File ".*/(.+)", line (\d+) in (\w+)', text, re.M)
+        return "hangs in " + ", ".join(f"{file} line {line} {name}" for file, line, name in frames[:12])
     if ended.code < 0:
         return f"ended by {signal.Signals(-ended.code).name}"
     if "Traceback (most recent call last)" in text:
