@@ -33,7 +33,10 @@ class Texts(Sequence[str]):
         if not -len(self) <= row < len(self):
             raise IndexError(row)
         row %= len(self)
-        return self.content[self.ptr[row] : self.ptr[row + 1]].tobytes().decode()
+        try:
+            return self.content[self.ptr[row] : self.ptr[row + 1]].tobytes().decode()
+        except UnicodeDecodeError:  # whole stores are checked by `verify` alone: it takes a pass over all bytes
+            raise GraphError(f"the id of row {row} is not UTF-8 text; restore its file or make it anew") from None
 
     def take(self, rows: Array) -> list[str]:
         """The texts of some rows."""

@@ -73,6 +73,8 @@ def test_texts():
         Texts(np.array([0, 1]), np.array([0xFF], dtype=np.uint8)).check("ids")
     with pytest.raises(GraphError, match="within a character"):
         Texts(np.array([0, 1, 2]), np.frombuffer("é".encode(), np.uint8)).check("ids")
+    with pytest.raises(GraphError, match="the id of row 0 is not UTF-8 text"):
+        Texts(np.array([0, 1]), np.array([0xFF], dtype=np.uint8)).rows(["a"])
 
 
 @pytest.mark.parametrize(
