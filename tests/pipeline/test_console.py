@@ -2,6 +2,7 @@
 
 import re
 import signal
+import sys
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from numba.core.event import Listener, install_listener
 from gmn_pipeline import __version__
 from gmn_pipeline.console.cli import make_app, run_app
 from gmn_pipeline.console.compile_notice import tell_compilation
-from gmn_pipeline.console.interrupt import forget_interrupts, remember_interrupts
+from gmn_pipeline.console.interrupt import forget_interrupts, raise_if_interrupted, remember_interrupts
 from gmn_pipeline.errors import ConfigError
 from gmn_prep.cli import app as prep
 from gmn_train.cli import app as train
@@ -113,6 +114,33 @@ def test_an_error_that_ctrl_c_became_is_an_interruption(error: Exception, capsys
         signal.signal(signal.SIGINT, before)
     assert end.value.code == 130
     assert capsys.readouterr().err.startswith("error: interrupted")
+
+
+class PressesCtrlC:
+    """In its destructor, where Python drops the exception and prints it."""
+
+    def __del__(self) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_ctrl_c_that_python_drops_is_an_interruption_all_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    app, hook = make_app("a test"), sys.unraisablehook
+
+    @app.command("work")
+    def work() -> None:
+        PressesCtrlC()
+        raise_if_interrupted()
+
+    app.command("rest")(lambda: None)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(SystemExit) as end:
+            run_app(app, ["work"])
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert end.value.code == 130
+    assert capsys.readouterr().err == "error: interrupted; run the same command again to continue where it stopped\n"
+    assert sys.unraisablehook is hook
 
 
 class CtrlC(Listener):
