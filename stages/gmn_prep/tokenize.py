@@ -83,10 +83,10 @@ def _repair_if_damaged(path: StorePlace, plan: Plan, loaded: "LoadedDataset | No
     """Look at every file's size and every group's digest, which takes milliseconds; write again what is damaged."""
     if isinstance(path, StoreUrl):
         return ()  # its objects are never changed; gmn-prep verify reads them all
-    from gmn_pipeline.disk.lock import remove_stale_lock
     from gmn_pipeline.store.checking.quick_check import quick_check
+    from gmn_pipeline.store.writing.writer import clear_leftovers
 
-    remove_stale_lock(path)  # of a command that was ended between its last file and the lock's removal
+    clear_leftovers(path)
     try:
         quick_check(path)
     except StoreCorruptError as error:

@@ -92,6 +92,13 @@ def copy_group(root: Path, group: str, folder: Path) -> None:
             shutil.copytree(folder, aside)
 
 
+def clear_workplace(root: Path) -> None:
+    """Remove the `.wip` that a writer left which was killed in its last moment; one in use stays."""
+    if (root / WIP).is_dir():
+        with suppress(OSError):
+            _leave(root / WIP, os.open(root / WIP, os.O_RDONLY))
+
+
 @contextmanager
 def _workplace(root: Path, group: str) -> Iterator[Path]:
     """The folder `.wip`, with a shared lock. The last writer to leave removes it, with all that killed ones left."""

@@ -5,10 +5,11 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from gmn_pipeline.disk.lock import is_locked, release_lock, take_lock
+from gmn_pipeline.disk.lock import is_locked, release_lock, remove_stale_lock, take_lock
 from gmn_pipeline.errors import StoreBusyError, StoreClashError, StoreError
 from gmn_pipeline.graph import Graph
 from gmn_pipeline.place import StorePlace, StoreUrl, as_place
+from gmn_pipeline.store.files.group_writer import clear_workplace
 from gmn_pipeline.store.files.places import has_root
 from gmn_pipeline.store.format.blocks import plan_blocks
 from gmn_pipeline.store.format.manifest import Manifest, Scalar
@@ -120,6 +121,12 @@ class StoreWriter:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+def clear_leftovers(path: Path) -> None:
+    """Remove what a writer of this finished store left that was killed in its last moment; one at work keeps its own."""
+    clear_workplace(path)
+    remove_stale_lock(path)
 
 
 def refuse_busy(path: StorePlace) -> None:

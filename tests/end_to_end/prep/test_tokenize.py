@@ -102,9 +102,12 @@ def test_asking_again_is_answered_from_the_store(tmp_path: Path) -> None:
     store = tmp_path / first["store"]
     before = tree(store)
     lock = store.with_name(store.name + ".lock")
-    lock.touch()  # as a command leaves it that was ended after its last file
+    lock.touch()  # as a command leaves them that was ended after its last file
+    (store / ".wip").mkdir()
     again = json.loads(run("gmn-prep", *GRID, "--json", cwd=tmp_path).stdout)
     assert not lock.exists()
+    assert tree(store) == before
+    assert not (store / ".wip").exists()
     assert (again["made"], again["exact"], again["fingerprint"]) == (False, True, first["fingerprint"])
     smaller = run("gmn-prep", *GRID[:5], "--m", 2, "--M", 3, "--s", 1, cwd=tmp_path)
     assert "is there already; it holds more than was asked" in " ".join(smaller.stdout.split())

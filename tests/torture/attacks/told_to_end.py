@@ -35,7 +35,8 @@ def try_case(case: Told, world: World, folder: Path) -> tuple[int, str | None]:
     old, wanted = make_ready(case.command, world, here, folder / "honest")
     with tempfile.TemporaryDirectory() as streams:
         code = kill_after(case.seconds, start(program, arguments, here, streams=Path(streams)), case.how)
-        out, err = ((Path(streams) / name).read_text(errors="replace") for name in ("out", "err"))
+        files = [Path(streams) / name for name in ("out", "err")]  # none where it was ended before it began
+        out, err = (file.read_text(errors="replace") if file.exists() else "" for file in files)
     fault = None if code == -case.how == -signal.SIGTERM else explain(Ended(code, out, err, 0), 1, CODES[case.how])
     if fault is None and old is not None and tree(here / "s.zarr") not in (old, wanted):
         fault = "neither the old store nor the new one is whole"
