@@ -124,7 +124,7 @@ class StoreWriter:
 
 
 def clear_leftovers(path: Path) -> None:
-    """Remove what a writer of this finished store left that was killed in its last moment; one at work keeps its own."""
+    """Remove what a writer of this finished store left when it was killed at its end; one at work keeps its own."""
     clear_workplace(path)
     remove_stale_lock(path)
 
