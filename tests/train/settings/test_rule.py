@@ -155,7 +155,7 @@ def test_the_head_of_a_small_set_reads_the_last_layer(train: int, columns: int, 
     chosen = choose_settings(facts, TrainConfig(store=Path("a.zarr")))
     assert chosen["model.head_reads"] == reads
     assert ("model.width" in chosen) == (train > 5000), "wide where labels and columns are many"
-    assert ("model.input_dropout" in chosen) == (homophily > 0)
+    assert (chosen.get("model.residual") == "none") == (homophily > 0)
 
 
 @pytest.mark.parametrize(("train", "mode", "lr"), [(400, None, 0.002), (4000, None, 0.005), (4000, "batch", 0.002)])
@@ -220,3 +220,25 @@ def test_a_forged_graph_is_told(tmp_path: Path, array: str, dtype: str, value: i
     storage = LocalFolder(store)
     with pytest.raises(StoreCorruptError, match=message):
         measure_facts(storage, manifest_in(storage), 0)
+
+
+@pytest.mark.parametrize(
+    ("model", "train", "columns", "homophily", "hidden"),
+    [
+        ("gmn", 3600, 932, 0.0, 0.5),
+        ("mpnn", 3600, 932, 0.0, None),  # message passing alone does not gain by it
+        ("gmn", 3600, 932, 0.6, None),
+        ("gmn", 3600, 8, 0.0, None),
+        ("gmn", 1500, 932, 0.0, None),
+        ("gmn", 9000, 932, 0.0, None),
+        ("gmn", 3600, 932, None, None),
+    ],
+)
+def test_features_are_hidden_where_only_they_tell_the_class(
+    model: str, train: int, columns: int, homophily: float | None, hidden: float | None
+) -> None:
+    facts = DataFacts(10_000, False, "node", train, columns=columns, edge_features=False, homophily=homophily)
+    given = TrainConfig(store=Path("s.zarr"))
+    chosen = choose_settings(facts, replace(given, model=replace(given.model, name=model)))
+    assert chosen.get("model.input_dropout") == hidden
+    assert "model.input_dropout" not in choose_settings(facts, given, ["model.input_dropout"])
