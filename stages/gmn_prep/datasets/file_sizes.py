@@ -1,6 +1,8 @@
 """Whether a file may be unpacked: small files that claim to hold very much are refused before memory is asked for."""
 
+import gzip
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +15,28 @@ HARMLESS = 1 << 28
 RATIO = 200
 """Beyond that, how many times its own size. Zip goes to 1,032 for zeros; features of few ones come to about 100."""
 
+HARMLESS_TABLE, TABLE_RATIO = 1 << 24, 50
+"""The same for a table of numbers, packed by gzip."""
+
 
 def check_unpacked(path: Path, unpacked: int, *, ratio: int = RATIO, remedy: str) -> None:
     """Raise DatasetError where a file unpacks to suspiciously more than it is."""
     size = path.stat().st_size
     if unpacked > HARMLESS and unpacked > ratio * size:
         raise DatasetError(f"{path.name} unpacks to {unpacked:,} bytes from {size:,}; {remedy}")
+
+
+def check_gzip(path: Path) -> None:
+    """Raise DatasetError for a packed table of numbers that unpacks to much more than numbers do, about ten times."""
+    most, unpacked = max(HARMLESS_TABLE, TABLE_RATIO * path.stat().st_size), 0
+    try:
+        with gzip.open(path) as file:
+            while piece := file.read(1 << 20):
+                unpacked += len(piece)
+                if unpacked > most:
+                    raise DatasetError(f"{path.name} unpacks to more than {most:,} bytes; replace it")
+    except (OSError, EOFError, zlib.error) as error:
+        raise DatasetError(f"{path.name} cannot be unpacked ({error}); replace it") from error
 
 
 def check_holes(path: Path) -> None:

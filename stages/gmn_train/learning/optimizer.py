@@ -60,10 +60,12 @@ class AdamW:
         return {"state": {number: self._states[p] for number, p in numbered if p in self._states}}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take what `state_dict` gave."""
+        """Take what `state_dict` gave. Raises ValueError, or what Python raises, for anything else."""
         for number, values in state["state"].items():
             parameter = self._parameters[number]
             moments = {name: values[name].to(parameter) for name in ("exp_avg", "exp_avg_sq")}
+            if any(moment.shape != parameter.shape for moment in moments.values()) or values["step"].dim():
+                raise ValueError(f"moments of parameter {number} have another shape")
             self._states[parameter] = {"step": values["step"], **moments}
 
 

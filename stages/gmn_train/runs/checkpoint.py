@@ -60,11 +60,21 @@ class Checkpoints:
         state = self.load()
         progress = Progress()
         if state is not None:
-            load_weights(model, state["model"], str(self.folder.last))
-            average.load_state_dict(state["average"])
-            optimizer.load_state_dict(state["optimizer"])
-            clock = Clock(**state["progress"].pop("clock"))
-            progress = Progress(**state["progress"], clock=clock)
+            try:
+                load_weights(model, state["model"], str(self.folder.last))
+                average.load_state_dict(state["average"])
+                optimizer.load_state_dict(state["optimizer"])
+                clock = state["progress"].pop("clock")
+                if not all(
+                    isinstance(number, int | float) for number in (*state["progress"].values(), *clock.values())
+                ):
+                    raise ValueError("its progress is not numbers")
+                progress = Progress(**state["progress"], clock=Clock(**clock))
+            except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
+                reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+                raise TrainError(
+                    f"{self.folder.last} is not a checkpoint of this model ({reason}); start again with --force"
+                ) from error
         self.folder.keep_metrics_before(progress.epoch)  # rows of epochs that will be run again
         return progress
 

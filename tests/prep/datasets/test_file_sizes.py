@@ -1,5 +1,6 @@
 """Small files that claim to hold very much: refused before memory is asked for."""
 
+import gzip
 import io
 import os
 import struct
@@ -10,6 +11,7 @@ import pytest
 
 from gmn_pipeline.errors import DatasetError
 from gmn_prep.datasets import DatasetOptions, dataset_identity, load_dataset
+from gmn_prep.datasets.file_sizes import check_gzip
 from gmn_prep.datasets.public.raw.quiet_loader import quiet_loader
 from tests.prep.datasets.public.raw_samples import minesweeper_arrays
 
@@ -88,3 +90,15 @@ def test_more_nodes_than_anything_names(tmp_path, count):
 def test_an_over_long_name():
     for name in ("x" * 300, "x" * 300 + ".npz"):
         refused(name, "the name of the dataset has 30. characters")
+
+
+def test_a_packed_table_of_zeros(tmp_path):
+    file = tmp_path / "edge.csv.gz"
+    file.write_bytes(gzip.compress(b"1,2\n" * 1000))
+    check_gzip(file)
+    file.write_bytes(gzip.compress(bytes(1 << 25)))
+    with pytest.raises(DatasetError, match="unpacks to more than 16,777,216 bytes"):
+        check_gzip(file)
+    file.write_bytes(file.read_bytes()[:1000])
+    with pytest.raises(DatasetError, match=r"cannot be unpacked|unpacks to more"):
+        check_gzip(file)

@@ -5,6 +5,7 @@ import resource
 from pathlib import Path
 
 import pytest
+import torch
 
 from gmn_pipeline import TokenSettings
 from gmn_pipeline.console.cli import run_app
@@ -205,3 +206,25 @@ def test_settings_of_a_run_that_were_changed(capsys, old: str, new: str, message
     assert old in text
     Path("r/config.toml").write_text(text.replace(old, new))
     assert message in call(capsys, "resume", "r", code=2)
+
+
+def _change(state: dict, how: str) -> None:
+    moments = state["optimizer"]["state"]
+    if how == "a name for a number":
+        state["optimizer"]["state"] = {str(number): values for number, values in moments.items()}
+    elif how == "another shape":
+        moments[0]["exp_avg"] = moments[0]["exp_avg"][:1]
+    elif how == "a number that is none":
+        state["progress"]["epoch"] = "two"
+    elif how == "no average":
+        del state["average"]
+
+
+@pytest.mark.parametrize("how", ["a name for a number", "another shape", "a number that is none", "no average"])
+def test_a_checkpoint_that_holds_something_else_is_told(capsys, how: str) -> None:
+    run(capsys, "--store", "a.zarr", "--run-dir", "r")
+    state = torch.load("r/checkpoints/last.pt", weights_only=True)
+    _change(state, how)
+    torch.save(state, "r/checkpoints/last.pt")
+    Path("r/summary.json").unlink()
+    assert "is not a checkpoint of this model" in call(capsys, "resume", "r", code=2)

@@ -9,6 +9,7 @@ import numpy as np
 from gmn_pipeline.graph import TEST, TRAIN, VAL, Graph
 from gmn_pipeline.task import Task
 from gmn_prep.datasets.entry import Dataset, DatasetOptions
+from gmn_prep.datasets.file_sizes import check_gzip
 from gmn_prep.datasets.public.public_dataset import load_public_dataset
 from gmn_prep.datasets.public.raw.raw_files import RawFiles
 
@@ -19,6 +20,8 @@ def load_ogb_node(name: str, options: DatasetOptions) -> Graph:
     directed = options.directed and "directed" in line.takes
 
     def convert(folder: Path) -> Graph:
+        for table in folder.rglob("*.csv.gz"):
+            check_gzip(table)
         data, splits = _read(name, folder.parent)
         if "directed" in line.takes:
             return Graph.from_pyg(data, line.predicts, directed=directed).replace(splits=splits)
