@@ -133,3 +133,14 @@ def test_a_damaged_manifest_is_told_and_replaced_by_force(store: Path, whole: Pa
             attempt()
     assert tokenize(config(store.parent, force=True), Phases()).made
     assert tree(store) == tree(whole)
+
+
+def test_a_pipe_in_place_of_a_document_does_not_hang(whole: Path, tmp_path: Path) -> None:
+    store = tmp_path / "s.zarr"
+    shutil.copytree(whole, store)
+    document = store / "tokens" / "index" / "block_ptr" / "zarr.json"
+    document.unlink()
+    os.mkfifo(document)
+    shutil.rmtree(store / "tokens" / "b00001")
+    repair_store(store, Phases())
+    assert tree(store) == tree(whole)

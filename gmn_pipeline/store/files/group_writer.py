@@ -148,8 +148,9 @@ def _hold(folder: Path) -> int:
 
 def _names_dimensions(root: Path) -> bool:
     """Whether arrays of this store name their dimensions: not where its first ones do not, from an earlier version."""
+    file = root / "tokens" / "index" / "block_ptr" / "zarr.json"
     try:
-        return '"dimension_names"' in (root / "tokens" / "index" / "block_ptr" / "zarr.json").read_text()
+        return not file.is_file() or '"dimension_names"' in file.read_text()
     except (OSError, UnicodeDecodeError):
         return True
 

@@ -122,7 +122,8 @@ class RunFolder:
                 row = json.loads(line)
             except ValueError:
                 break
-            if not isinstance(row, dict) or not isinstance(row.get("epoch"), int):
+            whole = isinstance(row, dict) and all(isinstance(value, NUMBER) for value in row.values())
+            if not whole or not isinstance(row.get("epoch"), int):
                 raise TrainError(f"{file} holds a line that is not an epoch; remove it, or start again with --force")
             rows.append(row)
         return rows

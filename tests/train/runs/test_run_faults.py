@@ -182,6 +182,13 @@ def test_a_run_killed_when_it_was_done_leaves_no_lock_once_it_is_reported(capsys
     assert not Path("r.lock").exists()
 
 
+def test_a_measurement_that_is_no_number_is_told(capsys) -> None:
+    run(capsys, "--store", "a.zarr", "--run-dir", "r")
+    file = Path("r/metrics.jsonl")
+    file.write_text(file.read_text().replace('"loss": ', '"loss": {}, "lost": ', 1))
+    assert "holds a line that is not an epoch" in call(capsys, "report", "r", code=2)
+
+
 def test_metrics_survive_a_cut_line(capsys) -> None:
     run(capsys, "--store", "a.zarr", "--run-dir", "r")
     rows = RunFolder(Path("r")).metrics()
