@@ -94,6 +94,18 @@ def test_errors_of_the_machine_are_one_line(error: Exception, words: str, capsys
         run_app(app, ["--debug", "work"])
 
 
+def run_interrupted(app: Any) -> None:
+    """Run the command `work`, which presses Ctrl-C, where Python's own handler stands; it must end with 130."""
+    app.command("rest")(lambda: None)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(SystemExit) as end:
+            run_app(app, ["work"])
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert end.value.code == 130
+
+
 @pytest.mark.parametrize("error", [OSError(5, "lost"), ConfigError("odd"), TypeError("from a compiler")])
 def test_an_error_that_ctrl_c_became_is_an_interruption(error: Exception, capsys: pytest.CaptureFixture[str]) -> None:
     app = make_app("a test")
@@ -105,14 +117,7 @@ def test_an_error_that_ctrl_c_became_is_an_interruption(error: Exception, capsys
         except KeyboardInterrupt:
             raise error from None
 
-    app.command("rest")(lambda: None)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with pytest.raises(SystemExit) as end:
-            run_app(app, ["work"])
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert end.value.code == 130
+    run_interrupted(app)
     assert capsys.readouterr().err.startswith("error: interrupted")
 
 
@@ -131,14 +136,7 @@ def test_ctrl_c_that_python_drops_is_an_interruption_all_the_same(capsys: pytest
         PressesCtrlC()
         raise_if_interrupted()
 
-    app.command("rest")(lambda: None)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with pytest.raises(SystemExit) as end:
-            run_app(app, ["work"])
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert end.value.code == 130
+    run_interrupted(app)
     assert capsys.readouterr().err == "error: interrupted; run the same command again to continue where it stopped\n"
     assert sys.unraisablehook is hook
 

@@ -14,7 +14,6 @@ HARMLESS = 1 << 28
 """Bytes that any file may unpack to."""
 RATIO = 200
 """Beyond that, how many times its own size. Zip goes to 1,032 for zeros; features of few ones come to about 100."""
-
 HARMLESS_TABLE, TABLE_RATIO = 1 << 24, 50
 """The same for a table of numbers, packed by gzip."""
 
