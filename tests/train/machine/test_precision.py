@@ -1,5 +1,8 @@
 """bf16: a real probe decides, one line says why not, and results stay near float32's."""
 
+import ctypes
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -113,6 +116,33 @@ def test_metrics_are_near_those_of_float32(config: TrainConfig, tmp_path: Path, 
         assert losses[1] == pytest.approx(losses[0], rel=0.05)
         assert half["val"] == pytest.approx(single["val"], abs=0.15)  # a few of 20 items near the border
         assert evaluate_run(tmp_path / f"{store_mode}16", None)["val"] == half["val"]
+
+
+MANY_SHAPES = """
+import ctypes, torch
+from gmn_train.machine.compute import Compute
+from gmn_train.settings.run_settings import TrainConfig
+
+fields = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()
+MallocInfo = type("MallocInfo", (ctypes.Structure,), {"_fields_": [(name, ctypes.c_size_t) for name in fields]})
+allocated = ctypes.CDLL(None).mallinfo2
+allocated.restype = MallocInfo
+compute, linear, held = Compute.of(TrainConfig(store="", precision="bf16")), torch.nn.Linear(64, 64), []
+for rows in range(1000, 1240):
+    with compute.autocast():
+        out = linear(torch.ones(rows, 64, requires_grad=True))
+    out.float().sum().backward()
+    held.append(allocated().uordblks)
+print(held[-1] - held[80])
+"""
+
+
+@pytest.mark.usefixtures("_bf16_works")
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallinfo2"), reason="only glibc counts what is allocated")
+def test_products_of_ever_new_shapes_take_no_more_memory() -> None:
+    """oneDNN keeps 0.6 MB or more for each shape, by default of 1,024 products."""
+    done = subprocess.run([sys.executable, "-c", MANY_SHAPES], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 10e6
 
 
 @pytest.mark.usefixtures("_bf16_works")
