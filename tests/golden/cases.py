@@ -16,6 +16,7 @@ STORES = {
 SMALL = ["--epochs", "3", "--seed", "4", "--threads", "1", "--recipe", "none",
          "--set", "model.width=16", "--set", "model.states=4"]  # fmt: skip
 SHALLOW = [*SMALL, "--set", "model.node_layers=2"]
+WITH_DROPOUT, WITH_SCAN = [*SHALLOW, "--set", "model.dropout=0.1"], [*SHALLOW, "--set", "model.node_scan=true"]
 
 MODELS = (
     "gmn", "gmn-", "gps+mamba", "mpnn", "gmn-one-direction", "gmn-no-mpnn", "gmn-pagerank", "gmn-no-pe",
@@ -29,11 +30,11 @@ RUNS = {
     "batch": ("grid", [*SHALLOW, "--mode", "batch", "--set", "batch_nodes=90"]),
     "batch, input tokens": ("grid", [*SHALLOW, "--mode", "batch", "--set", "batch_nodes=90",
                                      "--model", "gmn-input-tokens"]),
-    "graphs": ("rings", [*SHALLOW, "--set", "batch_size=5"]),
-    "graphs, nodes": ("pattern", [*SHALLOW, "--s", "2", "--set", "batch_size=3"]),
-    "graphs, regression": ("cycles", [*SHALLOW, "--set", "batch_size=7", "--set", "model.pool=sum"]),
-    "link": ("links", SHALLOW),
-    "link, batch": ("links", [*SHALLOW, "--mode", "batch", "--set", "batch_nodes=90"]),
+    "graphs": ("rings", [*WITH_DROPOUT, "--set", "batch_size=5"]),
+    "graphs, nodes": ("pattern", [*WITH_DROPOUT, "--s", "2", "--set", "batch_size=3"]),
+    "graphs, regression": ("cycles", [*WITH_DROPOUT, "--set", "batch_size=7", "--set", "model.pool=sum"]),
+    "link": ("links", WITH_SCAN),
+    "link, batch": ("links", [*WITH_SCAN, "--mode", "batch", "--set", "batch_nodes=90"]),
     "edge features, gatedgcn": ("edges", [*SHALLOW, "--set", "model.mpnn=gatedgcn",
                                           "--set", "model.encoder=gatedgcn"]),
     "edge features, gine": ("edges", [*SHALLOW, "--set", "model.mpnn=gine", "--set", "model.encoder=gine"]),

@@ -242,3 +242,20 @@ def test_features_are_hidden_where_only_they_tell_the_class(
     chosen = choose_settings(facts, replace(given, model=replace(given.model, name=model)))
     assert chosen.get("model.input_dropout") == hidden
     assert "model.input_dropout" not in choose_settings(facts, given, ["model.input_dropout"])
+
+
+@pytest.mark.parametrize(
+    ("item", "many", "columns", "expected"),
+    [
+        ("graph", True, 9, {"batch_size": 16, "model.dropout": 0.0}),
+        ("node", True, 9, {"batch_size": 16, "model.dropout": 0.0}),
+        ("link", False, 500, {"patience": PATIENCE, "model.node_scan": False, "model.input_dropout": 0.5}),
+        ("link", False, 9, {"patience": PATIENCE, "model.node_scan": False}),
+    ],
+)
+def test_many_graphs_and_links_have_lines_of_their_own(item: str, many: bool, columns: int, expected: dict) -> None:
+    keys = ("batch_size", "patience", "model.dropout", "model.node_scan", "model.input_dropout")
+    facts = DataFacts(10_000, many, item, 3000, columns=columns, edge_features=False)
+    chosen = choose_settings(facts, TrainConfig(store=Path("a.zarr")))
+    assert {key: chosen[key] for key in keys if key in chosen} == expected
+    assert "batch_size" not in choose_settings(facts, TrainConfig(store=Path("a.zarr")), ("batch_size",))
