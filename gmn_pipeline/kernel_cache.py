@@ -33,10 +33,17 @@ def choose_cache_folder() -> None:
 
 
 def _can_write(folder: Path) -> bool:
-    """Whether a folder is there and can be written to, or could be made."""
+    """Whether a folder is there and can be written to, or could be made.
+
+    By a file that is made and gone: the permissions alone say yes to root on /proc or on another machine's disk.
+    """
     while not os.path.lexists(folder) and folder != folder.parent:
         folder = folder.parent
-    return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
 
 
 def check_loaded_kernels() -> None:

@@ -36,6 +36,12 @@ def python(script: str, *arguments: object, **environment: str) -> subprocess.Co
     return subprocess.run(command, capture_output=True, text=True, check=False, env=here)
 
 
+def test_a_home_that_only_seems_writable_is_not_used(tmp_path: Path, paths: list[str]) -> None:
+    """Root may write in /proc by its permissions, and no file can be made there."""
+    done = python(KERNEL.format(paths=paths), TMPDIR=str(tmp_path), HOME="/proc")
+    assert (done.stdout, done.stderr) == ("1\n", "")
+
+
 def test_an_installation_that_cannot_be_written(tmp_path: Path, paths: list[str]) -> None:
     store = write_store(tmp_path / "s.zarr", ring_graph(), TokenSettings(1, 1, 1), orderings=()).path
     scratch = tmp_path / "temporary"
