@@ -219,7 +219,10 @@ class TokenStore:
         facts, tokens = block_facts(read_attributes(self.storage, block_group(number)), where), self.settings
         first, end = (int(v) for v in self.block_ptr[number : number + 2])
         if (facts.first_node, facts.nodes) != (first, end - first):
-            raise StoreCorruptError(f"{where}/zarr.json: says nodes from {facts.first_node}, expected from {first}")
+            own = f"{facts.nodes} nodes from {facts.first_node}"
+            raise StoreCorruptError(
+                f"{where}/zarr.json has {own}, tokens/index/block_ptr {end - first} from {first}; {REMEDY}"
+            )
         sequences = facts.nodes * tokens.sequence_length
         most_edges = sequences * tokens.max_token_edges(self.manifest.graph.directed)
         if facts.token_nodes > sequences * tokens.max_token_nodes or facts.token_edges > most_edges:

@@ -39,12 +39,17 @@ def test_killed_again_and_again_it_ends_with_the_same_bytes(tmp_path: Path) -> N
             break
         assert writer.returncode == -signal.SIGKILL, stderr
         kills += 1
-        with pytest.raises(StoreError):
+        try:
             TokenStore.open(path)
+        except StoreError:
+            pass  # as almost always; a kill after the manifest's last byte finds a whole store
+        else:
+            break
         if kills >= 8:
             assert finish_writer(path) == 0
             break
     assert kills >= 3
+    assert finish_writer(path) == 0  # nothing left to do, but for what a late kill left beside it
     assert tree(path) == wanted
     assert not (tmp_path / "k.zarr.lock").exists()
 
