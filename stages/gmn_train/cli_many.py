@@ -51,6 +51,10 @@ def search(
     over: Annotated[
         str | None, typer.Option(help="Search these settings only, such as lr,model.dropout.", metavar="LIST")
     ] = None,
+    splits: Annotated[
+        str | None,
+        typer.Option(help="Try every setting on several splits, such as 0-2, and judge by the mean.", metavar="LIST"),
+    ] = None,
     trials: Annotated[
         int | None, typer.Option(help="End when the study has this many trials.", metavar="N", min=1)
     ] = None,
@@ -69,12 +73,15 @@ def search(
 
     The same command again continues the study; so do other processes meanwhile.
     """
+    from gmn_train.runs.refusals import check_splits
     from gmn_train.search.budget import Budget, parse_duration
-    from gmn_train.settings.request import read_request
+    from gmn_train.settings.request import parse_numbers, read_request
 
     time = Budget(parse_duration(budget))
     file, flags = request
     asked = read_request({**flags, "model.name": model}, file, change or [])
+    split_list = parse_numbers(splits, "splits")
+    check_splits(asked.config.store, split_list)
     if name is not None:
         from gmn_train.runs.naming import folder_of_name
 
@@ -89,7 +96,16 @@ def search(
 
     keys = tuple(key.strip() for key in (over or "").split(",") if key.strip())
     found = run_search(
-        asked, time, display, command=command_line(), over=keys, name=name, storage=storage, trials=trials, out=out
+        asked,
+        time,
+        display,
+        command=command_line(),
+        over=keys,
+        splits=tuple(split_list),
+        name=name,
+        storage=storage,
+        trials=trials,
+        out=out,
     )
     if not quiet:
         report_search(found, str(asked.config.store), as_json=json)

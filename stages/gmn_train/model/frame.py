@@ -49,7 +49,7 @@ class GraphModel(nn.Module):
             config.feature_mask,
             config.input_dropout,
             smooth=facts.smooth_columns,
-            normed=facts.extra_columns - config.log_degree if config.encoding_norm else 0,
+            normed=facts.extra_columns - config.degree_columns if config.encoding_norm else 0,
         )
         edges = facts.edge_columns > 0
         self.project_edges = FeatureProjection(width, facts.edge_columns, facts.edge_categories) if edges else None
@@ -63,7 +63,7 @@ class GraphModel(nn.Module):
         """Node states (U, d), and edge states where there are edge features."""
         if isinstance(self.head, GraphHead) and inputs.targets < inputs.scanned:
             raise ModelError("a graph task needs whole graphs; build the inputs with whole_inputs")
-        extra = [e for e in (inputs.encodings, inputs.log_degree) if e is not None]
+        extra = [e for e in (inputs.encodings, inputs.degrees) if e is not None]
         h: Tensor = self.project(inputs.x, extra, inputs.rows)
         if self.project_edges is None or inputs.edge_attr is None:
             return h, None

@@ -44,10 +44,13 @@ def evidence(found: "Found", command: str) -> list[str]:
     )
     noise = "not measured" if verdict.noise is None else f"{verdict.noise:.4f}, the standard deviation of one run"
     chosen = verdict.chosen
+    named = ", ".join(map(str, found.splits))
+    means = f", each on splits {named} and counted by their mean" if len(found.splits) > 1 else ""
     return [
         f"Found by {command}",
-        f"{sum(counts.values())} trials of {found.epochs} epochs: {counts['COMPLETE']} complete, {counts['PRUNED']} "
-        f"cut short, {counts['FAIL']} failed or interrupted. Choices by validation alone; test was never evaluated.",
+        f"{sum(counts.values())} trials of {found.epochs} epochs{means}: {counts['COMPLETE']} complete, "
+        f"{counts['PRUNED']} cut short, {counts['FAIL']} failed or interrupted. "
+        "Choices by validation alone; test was never evaluated.",
         f"Chosen: trial {chosen.number}, {chosen.model}, validation {found.metric} {chosen.first:.4f} in the search, "
         f"{chosen.text}",
         f"Control, its best: {control}",

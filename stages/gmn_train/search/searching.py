@@ -33,6 +33,8 @@ class Found:
     trials: dict[str, int]
     """How many are complete, cut short, failed."""
     epochs: int
+    splits: tuple[int, ...]
+    """Validation is the mean over these."""
     recipe: Path | None
     page: Path | None
 
@@ -44,6 +46,7 @@ def search(
     *,
     command: str,
     over: tuple[str, ...] = (),
+    splits: tuple[int, ...] = (),
     name: str | None = None,
     storage: str | None = None,
     trials: int | None = None,
@@ -51,27 +54,32 @@ def search(
 ) -> Found:
     """Search around a request. Ctrl-C and SIGTERM come through when what stands is written.
 
-    over: keys to search; all by default. name: of the study, in data/searches. storage: a URL that several machines
-    share. trials: how many the study shall have in all, at most. out: the recipe; recipe.toml in the study by default.
+    over: keys to search; all by default. splits: a trial counts by its mean over these; the request's by default.
+    name: of the study, in data/searches. storage: a URL that several machines share. trials: how many the study shall
+    have in all, at most. out: the recipe; recipe.toml in the study by default.
     """
     proposals = Proposals.of(request, over)
     config = request.config
+    splits = splits or (config.split,)
     use_threads(config.threads)
     store = open_store(config)
     training = Training.prepare(config, store)  # a mistake is reported before anything is written
     task = training.sampler.data.task
     free = () if "epochs" in request.given else ("epochs",)
-    digest = digest_of({**identity(config, without=free), "over": [d.name for d in proposals.dimensions]})
+    where = {} if splits == (config.split,) else {"splits": splits}
+    digest = digest_of({**identity(config, without=free), "over": [d.name for d in proposals.dimensions], **where})
     folder = SEARCHES / (name or f"{config.store.stem}-{digest[:8]}")
     with storage_errors(storage or str(folder / "study.db")), display, Termination() as termination:
         study = SearchStudy.open(
             folder, storage, proposals, digest=digest, higher=task.higher_is_better, seed=config.seed,
-            plan_epochs=lambda: plan_epochs(request, training, budget),
+            plan_epochs=lambda: plan_epochs(request, training, budget, len(splits)),
         )  # fmt: skip
         epochs, schedule = study.epochs, shorten_schedule(request, study.epochs)
         told = "" if epochs == config.epochs else f" (a run has {config.epochs}: the budget holds fewer)"
         display.say(f"{folder}: {len(proposals.dimensions)} settings, trials of {epochs} epochs{told}")
-        under_way = Search(study, store, folder, budget, display, epochs, schedule, trials, termination, config.seed)
+        under_way = Search(
+            study, store, folder, budget, display, epochs, schedule, trials, termination, config.seed, splits
+        )
         under_way.tell_best()
         ended: BaseException | None = None
         try:
@@ -97,24 +105,24 @@ def _write(under_way: Search, command: str, out: Path | None, metric: str) -> Fo
     finalists = find_finalists(study)
     verdict = judge_finalists(finalists, higher=study.higher)
     counts = {state: len(study.trials(state)) for state in ("COMPLETE", "PRUNED", "FAIL")}
-    found = Found(folder, verdict, metric, counts, under_way.epochs, None, None)
+    found = Found(folder, verdict, metric, counts, under_way.epochs, under_way.splits, None, None)
     if verdict is None:
         return found
-    config = under_way.resolve(verdict.chosen.settings, under_way.seed)
+    config = under_way.resolve(verdict.chosen.settings, under_way.seed)[0]
     plain = study.proposals.plain(config)
     recipe = write_recipe(out or folder / "recipe.toml", found, config, plain, command)
     found = replace(found, recipe=recipe)
     return replace(found, page=write_page(folder / "report.html", found, study, finalists, command))
 
 
-def plan_epochs(request: Request, training: Training, budget: Budget) -> int:
+def plan_epochs(request: Request, training: Training, budget: Budget, splits: int) -> int:
     """Of each trial: what the user says, or as many as the budget holds of those planned."""
     planned = request.config.epochs
     assert planned is not None
     if "epochs" in request.given:
         return planned
     estimate = estimate_run(training)
-    return budget.epochs(planned, None if estimate is None else estimate.seconds_per_epoch)
+    return budget.epochs(planned, None if estimate is None else estimate.seconds_per_epoch * splits)
 
 
 def shorten_schedule(request: Request, epochs: int) -> dict[str, int]:

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from gmn_pipeline.console.interrupt import raise_if_interrupted
@@ -41,6 +42,8 @@ class Search:
     most_trials: int | None
     termination: Termination
     seed: int
+    splits: tuple[int, ...]
+    """A trial is trained on each of them, and counts by the mean."""
 
     def run_trials(self) -> None:
         """Trials, until the time that is left is needed for repeats or there are enough."""
@@ -81,7 +84,7 @@ class Search:
         study, what, start = self.study, f"trial {trial.number}", trial.user_attrs.get("start")
         try:
             drawn = study.proposals.draw(trial)
-            config = self.resolve(drawn, self.seed)
+            configs = self.resolve(drawn, self.seed)
         except ConfigError as error:  # a combination that cannot be
             study.end(trial, None)
             self.display.say(f"{what}  failed: {error}")
@@ -89,10 +92,10 @@ class Search:
         changed = describe_changes(study.proposals, drawn) + (f" ({start})" if start else "")
         judge = Judge(
             trial, higher=study.higher, until=until, slowest=self.slowest(), spared=start is not None,
-            show=self.display.follow(f"{what}, {config.model.name}", self.epochs), tell=self.display.say,
+            show=self.display.follow(f"{what}, {configs[0].model.name}", self.epochs), tell=self.display.say,
         )  # fmt: skip
         try:
-            summary = run_in(self.folder / "trials", config, self.store, judge)
+            summary = self.train("trials", configs, judge, what)
         except (KeyboardInterrupt, StoppedError):
             study.give_back(trial)
             raise
@@ -124,8 +127,23 @@ class Search:
             name = self.study.settings_of(best[0]).get("model.name", self.study.proposals.base["model.name"])
             self.display.best = f"best {best[0].value:.4f} (trial {best[0].number}, {name})"
 
-    def resolve(self, drawn: dict[str, Any], seed: int) -> TrainConfig:
-        return self.study.proposals.request(drawn, **self.schedule, seed=seed).config
+    def resolve(self, drawn: dict[str, Any], seed: int) -> list[TrainConfig]:
+        """The settings at each split: what follows from the data may differ."""
+        request = self.study.proposals.request
+        return [request(drawn, **self.schedule, seed=seed, split=split).config for split in self.splits]
+
+    def train(self, where: str, configs: list[TrainConfig], judge: Judge, what: str) -> dict[str, Any]:
+        """The first split as the judge allows, then the others; validation is the mean, seconds are the sum."""
+        summaries = [run_in(self.folder / where, configs[0], self.store, judge)]
+        for config in configs[1:]:
+            show = self.display.follow(f"{what}, split {config.split}", self.epochs)
+            alone = Judge(None, higher=judge.higher, until=judge.until, show=show, tell=judge.tell)
+            summaries.append(run_in(self.folder / where, config, self.store, alone))
+        return {
+            "val": fmean(summary["val"] for summary in summaries),
+            "seconds": sum(summary["seconds"] for summary in summaries),
+            "parameters": summaries[0]["parameters"],
+        }
 
     def repeat_finalists(self) -> None:
         """The best GMN's own control as a trial, then each finalist with further seeds, as far as the time goes."""
@@ -149,13 +167,13 @@ class Search:
 
     def repeat(self, number: int, settings: dict[str, Any], seed: int) -> None:
         what = f"trial {number}, seed {seed}"
-        config, root = self.resolve(settings, seed), self.folder / "repeats"
-        if is_locked(trial_folder(root, config)):
+        configs = self.resolve(settings, seed)
+        if any(is_locked(trial_folder(self.folder / "repeats", config)) for config in configs):
             return  # another process is at it
         show = self.display.follow(what, self.epochs)
         judge = Judge(None, higher=self.study.higher, until=self.budget.end, show=show, tell=self.display.say)
         try:
-            summary = run_in(root, config, self.store, judge)
+            summary = self.train("repeats", configs, judge, what)
         except OutOfTimeError:
             return
         except GmnError as error:
@@ -165,7 +183,7 @@ class Search:
             return
         if not math.isnan(summary["val"]):
             self.study.add_repeat(number, seed, summary["val"])
-        self.display.trial(what, f"val {summary['val']:.4f}", config.model.name)
+        self.display.trial(what, f"val {summary['val']:.4f}", configs[0].model.name)
 
 
 def describe_changes(proposals: Proposals, drawn: dict[str, Any]) -> str:

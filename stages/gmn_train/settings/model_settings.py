@@ -93,6 +93,9 @@ class ModelConfig:
     )
     encoding_norm: bool = setting(False, help="BatchNorm of the encodings before they are projected", group="Input")
     log_degree: bool = setting(True, help="log(1 + degree) as an input", group="Input")
+    degree_profile: bool = setting(
+        False, help="least, greatest, mean and spread of the neighbours' log degrees as inputs", group="Input"
+    )
     feature_mask: float = setting(0.25, help="share of nodes whose features are hidden in training", group="Input")
     input_dropout: float = setting(0.0, help="share of single feature values hidden in training", group="Input")
 
@@ -145,6 +148,11 @@ class ModelConfig:
     def scanned_width(self) -> int:
         """Features per token and per scanned node. Beyond 64, scans cost more than they bring."""
         return min(self.width, WIDEST_SCAN) if self.scan_width is None else self.scan_width
+
+    @property
+    def degree_columns(self) -> int:
+        """Inputs per node that say something about degrees."""
+        return int(self.log_degree) + 4 * int(self.degree_profile)
 
     @property
     def blocks_after(self) -> tuple[int, ...]:

@@ -1,5 +1,7 @@
 """What the model is given: rows, tokens, order, encodings and draws, for whole graphs, batches and many graphs."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -10,6 +12,7 @@ from gmn_pipeline import Graph, Task, TokenSettings
 from gmn_pipeline.errors import ModelError, StoreError
 from gmn_train.data.draws import draw_repeats, draw_signs, draw_ties
 from gmn_train.data.inputs import to_device
+from gmn_train.data.inputs.degrees import degree_profile
 from gmn_train.data.inputs.rows import concatenate_ranges
 from gmn_train.model import InputSource, ModelConfig, batch_inputs, whole_inputs
 from tests.stores import ring_graph
@@ -52,13 +55,36 @@ def test_whole_graph_holds_every_node_once_and_its_tokens(store):
     assert (inputs.rows, inputs.scanned, inputs.targets) == (n, n, n)
     assert torch.equal(inputs.x, torch.from_numpy(g.x.copy()))
     assert inputs.encodings.shape == (n, 7)
-    assert torch.equal(inputs.log_degree[:, 0], torch.from_numpy(np.log1p(g.degrees).astype(np.float32)))
+    assert torch.equal(inputs.degrees[:, 0], torch.from_numpy(np.log1p(g.degrees).astype(np.float32)))
     batch, chunk = store.view().gather(np.arange(n)), inputs.tokens[0]
     assert np.array_equal(chunk.nodes, batch.nodes)
     assert np.array_equal(chunk.edges, batch.edges)
     assert np.array_equal(chunk.edge_rows, batch.edge_slots)
     last = chunk.nodes[chunk.node_ptr[:-1].view(n, -1)[:, -1]]
     assert torch.equal(last.long(), torch.arange(n))  # the last position is the node itself
+
+
+@given(st.integers(1, 12), st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=40), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_the_degree_profile_is_that_of_its_slow_twin(nodes, pairs, directed):
+    edges = np.array([(a % nodes, b % nodes) for a, b in pairs], np.int64).reshape(-1, 2)
+    graph = Graph.from_edges(edges, nodes, directed=directed)
+    profile = degree_profile(graph.indptr, graph.indices, graph.degrees)
+    for node in range(nodes):
+        near = [math.log(1 + graph.degrees[u]) for u in graph.indices[graph.indptr[node] : graph.indptr[node + 1]]]
+        slow = [min(near), max(near), np.mean(near), np.std(near)] if near else [0, 0, 0, 0]
+        assert np.allclose(profile[node], slow, atol=1e-6)
+
+
+def test_the_degree_profile_stands_beside_the_degree_in_whole_graphs_and_batches(store):
+    source = InputSource(store.view(), CONFIG.changed(degree_profile=True))
+    whole, ids = whole_inputs(source), np.array([7, 30, 2])
+    assert whole.degrees.shape == (store.num_nodes, 5)
+    batch = batch_inputs(source, ids)
+    assert torch.equal(batch.degrees, whole.degrees[batch.node_ids])
+    only = InputSource(store.view(), CONFIG.changed(degree_profile=True, log_degree=False))
+    assert torch.equal(whole_inputs(only).degrees, whole.degrees[:, 1:])
+    assert only.facts.extra_columns == source.facts.extra_columns - 1
 
 
 def test_chunks_are_slices_of_the_whole_and_lazy_ones_are_equal(store):
@@ -186,7 +212,7 @@ def test_settings_decide_what_is_read(store, tmp_path):
     bare = InputSource(store.view(), CONFIG.changed(encodings="none", log_degree=False, token_blocks="none"))
     inputs = whole_inputs(bare)
     assert inputs.encodings is None
-    assert inputs.log_degree is None
+    assert inputs.degrees is None
     assert len(inputs.tokens) == 0
     assert bare.facts.extra_columns == 0
     assert InputSource(store.view(), CONFIG.changed(encodings="random_walk")).facts.extra_columns == 4

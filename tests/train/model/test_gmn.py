@@ -185,7 +185,7 @@ def relabelled(inputs: ModelInputs, view, to: np.ndarray) -> ModelInputs:
         targets=inputs.targets,
         x=inputs.x[back],
         encodings=inputs.encodings[back],
-        log_degree=inputs.log_degree[back],
+        degrees=inputs.degrees[back],
         near=Neighbourhood(edges, len(to), symmetric=True),
         edge_attr=inputs.edge_attr,
         order=NodeOrder(torch.from_numpy(to)[inputs.order.rows], inputs.order.graph_ptr),

@@ -13,9 +13,11 @@ from gmn_pipeline.errors import TrainError
 from gmn_train.runs.folder import RunFolder
 from gmn_train.search.budget import Budget
 from gmn_train.search.progress import SearchDisplay
+from gmn_train.search.trial_run import trial_folder
 from gmn_train.settings.request import read_request
 from tests.stores import ring_graph
 from tests.train.search.small_searches import (
+    TINY,
     open_study,
     small_search,
     tiny_request,
@@ -159,3 +161,23 @@ def test_what_cannot_be_trained_is_told_before_anything_is_written(here: Path) -
     with pytest.raises(TrainError, match="has no labels"):
         small_search(tiny_request(store), 1)
     assert not Path("data").exists()
+
+
+def test_a_trial_on_several_splits_counts_by_the_mean_of_their_validations() -> None:
+    store = write_ring(Path("a.zarr"))  # has two splits
+    request = tiny_request(store)
+    found = small_search(request, trials=4, splits=(0, 1))
+    study = open_study(request, found)
+    settings = study.settings_of(study.study.trials[0])
+    values = []
+    for split in (0, 1):
+        config = read_request({"store": store, **TINY, **settings, "split": split}).config
+        summary = RunFolder(trial_folder(found.folder / "trials", config)).summary()
+        assert summary is not None
+        values.append(summary["val"])
+    assert study.study.trials[0].value == pytest.approx(sum(values) / 2)
+    assert found.recipe is not None
+    assert "each on splits 0, 1 and counted by their mean" in found.recipe.read_text()
+    assert found.verdict is not None
+    assert len(found.verdict.chosen.repeats) == 3  # further seeds, on both splits as well
+    assert len(list((found.folder / "repeats").iterdir())) % 2 == 0

@@ -114,8 +114,8 @@ class ModelInputs:
     """(U, F) float32 features, or int64 categories."""
     encodings: Tensor | None
     """(U, P) float32 positional encodings."""
-    log_degree: Tensor | None
-    """(U, 1) float32."""
+    degrees: Tensor | None
+    """(U, k) float32: log degree, degree profile."""
     near: Neighbourhood
     """The E edges among the first S rows."""
     edge_attr: Tensor | None
@@ -130,7 +130,7 @@ class ModelInputs:
     """By name, what only some models read."""
 
     def __post_init__(self) -> None:
-        for name, value in (("x", self.x), ("encodings", self.encodings), ("log_degree", self.log_degree)):
+        for name, value in (("x", self.x), ("encodings", self.encodings), ("degrees", self.degrees)):
             if value is not None and len(value) != self.rows:
                 raise ModelError(f"{name} has {len(value)} rows, expected one for each of the {self.rows} nodes")
         for name, value in (("x", self.x), ("encodings", self.encodings), ("edge_attr", self.edge_attr)):

@@ -16,6 +16,7 @@ from gmn_pipeline.store.reading.view import Part, TokenBatch, TokenView
 from gmn_pipeline.tables import load_code
 from gmn_pipeline.types import Array, FloatArray, IntArray
 from gmn_train.data.draws import draw_repeats, draw_signs, draw_ties
+from gmn_train.data.inputs.degrees import degree_inputs
 from gmn_train.data.inputs.record import InputFacts, Neighbourhood, NodeOrder
 from gmn_train.data.inputs.rows import feature_tensor, neighbourhood
 from gmn_train.data.trained_on import Columns, pick_columns
@@ -107,6 +108,11 @@ class InputSource:
         return self.view.store.ordering(name)["ranks"]
 
     @cached_property
+    def degrees(self) -> FloatArray | None:
+        """(n, k) what the model reads of degrees."""
+        return degree_inputs(self.graph, self.config)
+
+    @cached_property
     def graph_ptr(self) -> IntArray:
         """(graphs+1,) int64, also for one graph."""
         given = self.graph.graph_ptr
@@ -119,7 +125,7 @@ class InputSource:
         return InputFacts(
             x_columns=0 if self._x is None else self._x.columns.count,
             x_categories=None if self._x is None else self._x.columns.categories,
-            extra_columns=sum(e.shape[1] for _, e in self.encodings) + int(self.config.log_degree),
+            extra_columns=sum(e.shape[1] for _, e in self.encodings) + self.config.degree_columns,
             smooth_columns=sum(e.shape[1] for f, e in self.encodings if f.free_signs),
             edge_columns=self._edges.columns.count if self._edges is not None and self.reads_edges else 0,
             edge_categories=self._edges.columns.categories if self._edges is not None and self.reads_edges else None,
@@ -174,11 +180,10 @@ def node_tensors(
     epoch: int | None,
     everything: bool = False,
 ) -> dict[str, Any]:
-    """x, encodings, log_degree and extra inputs of the nodes `ids`; graph_of (U,) is each one's place in `graphs`.
+    """x, encodings, degrees and extra inputs of the nodes `ids`; graph_of (U,) is each one's place in `graphs`.
 
     everything: the ids are all there are, in their order.
     """
-    g = source.graph
     x = source.all_x if everything else source.node_features(ids)
     columns = []
     for kept, values in source.encodings:
@@ -190,11 +195,10 @@ def node_tensors(
             scale = np.sqrt(np.diff(source.graph_ptr)[graphs]).astype(np.float32)
             part = part * (signs * scale[:, None])[graph_of]
         columns.append(part)
-    degree = np.log1p(g.degrees[ids]).astype(np.float32)[:, None] if source.config.log_degree else None
     return {
         "x": x,
         "encodings": torch.from_numpy(np.concatenate(columns, 1)) if columns else None,
-        "log_degree": None if degree is None else torch.from_numpy(degree),
+        "degrees": None if source.degrees is None else torch.from_numpy(source.degrees[ids]),
         "extra": extra_inputs(source, ids, epoch),
     }
 
