@@ -1,7 +1,8 @@
 """What a model was trained on: its task, the names of its columns and their scaling. New data is converted to match.
 
 A column of float features, or a target, is standardised by the mean and deviation of the training items, unless it
-already is of order one, or holds zeros and ones only.
+already is of order one, or holds zeros and ones only. A column of mostly zeros keeps its zeros: zero means absent, as
+in counts of words.
 """
 
 from dataclasses import dataclass
@@ -22,6 +23,10 @@ FILE = "data.json"
 """In the run's folder."""
 LARGE, SMALL_SPREAD = 10.0, 0.1
 """Columns below the one and spread by more than the other are left as they are."""
+MOSTLY = 0.5
+"""Share of zeros from which a column is one of mostly zeros."""
+ENOUGH = 30
+"""Other values that tell such a column's own scale; with fewer, all of them together do."""
 
 
 @dataclass(frozen=True)
@@ -76,18 +81,32 @@ def measure_scaling(values: Array) -> tuple[tuple[float, ...], tuple[float, ...]
     """(mean, scale) by column of (rows, columns), NaN left out; (None, None) where no column needs any."""
     kept = np.where(np.isfinite(values), values, np.nan).astype(np.float64)
     mean, scale = np.zeros(kept.shape[1]), np.ones(kept.shape[1])
+    sparse: list[int] = []
     for column in range(kept.shape[1]):
         known = kept[~np.isnan(kept[:, column]), column]
         if len(known) == 0 or np.isin(known, (0.0, 1.0)).all():
+            continue
+        if np.mean(known == 0) >= MOSTLY:
+            sparse.append(column)
             continue
         spread = float(known.std())
         if np.abs(known).max() <= LARGE and spread >= SMALL_SPREAD:
             continue
         mean[column] = known.mean()
         scale[column] = spread if spread > 1e-12 * max(1.0, abs(mean[column])) else 1.0
+    scale[sparse] = _sizes_of_others(kept[:, sparse])
     if not mean.any() and (scale == 1).all():
         return None, None
     return tuple(mean.tolist()), tuple(scale.tolist())
+
+
+def _sizes_of_others(values: FloatArray) -> FloatArray:
+    """By column of mostly zeros, what makes the others of order one: their root mean square, or 1 where they are."""
+    there = np.nan_to_num(values)
+    counts, squares = np.count_nonzero(there, axis=0), (there**2).sum(0)
+    together = np.sqrt(squares.sum() / max(counts.sum(), 1))
+    size = np.where(counts >= ENOUGH, np.sqrt(squares / np.maximum(counts, 1)), together)
+    return np.where((size >= SMALL_SPREAD) & (size <= LARGE), 1.0, size)
 
 
 @dataclass(frozen=True)

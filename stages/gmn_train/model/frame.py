@@ -64,7 +64,7 @@ class GraphModel(nn.Module):
         if isinstance(self.head, GraphHead) and inputs.targets < inputs.scanned:
             raise ModelError("a graph task needs whole graphs; build the inputs with whole_inputs")
         extra = [e for e in (inputs.encodings, inputs.degrees) if e is not None]
-        h: Tensor = self.project(inputs.x, extra, inputs.rows)
+        h: Tensor = self.project(inputs.x, extra, inputs.rows, inputs.entries)
         if self.project_edges is None or inputs.edge_attr is None:
             return h, None
         return h, project_edge_states(self.project_edges, inputs.edge_attr, self.facts.edge_categories)

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
+    from gmn_train.data.inputs.entries import FeatureEntries
     from gmn_train.model.message_passing.edge_order import EdgeOrder
-
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
@@ -128,6 +128,8 @@ class ModelInputs:
     """(K, 2) int64 rows: the items of a link task."""
     extra: Mapping[str, Tensor] = field(default_factory=dict)
     """By name, what only some models read."""
+    entries: "FeatureEntries | None" = None
+    """x again, where it is mostly zeros and the graph is whole; models may read either."""
 
     def __post_init__(self) -> None:
         for name, value in (("x", self.x), ("encodings", self.encodings), ("degrees", self.degrees)):
@@ -170,6 +172,7 @@ def to_device(inputs: ModelInputs, device: torch.device | str) -> ModelInputs:
     chunks = inputs.tokens
     object.__setattr__(moved, "extra", {name: value.to(device) for name, value in inputs.extra.items()})
     object.__setattr__(moved, "near", near)
+    object.__setattr__(moved, "entries", inputs.entries if torch.device(device).type == "cpu" else None)
     object.__setattr__(moved, "order", NodeOrder(inputs.order.rows.to(device), inputs.order.graph_ptr))
     object.__setattr__(moved, "tokens", LazyChunks(chunk_sizes(chunks), lambda i: chunks[i].to(device)))
     return moved  # type: ignore[no-any-return]

@@ -17,6 +17,7 @@ from gmn_pipeline.tables import load_code
 from gmn_pipeline.types import Array, FloatArray, IntArray
 from gmn_train.data.draws import draw_repeats, draw_signs, draw_ties
 from gmn_train.data.inputs.degrees import degree_inputs
+from gmn_train.data.inputs.entries import FeatureEntries
 from gmn_train.data.inputs.record import InputFacts, Neighbourhood, NodeOrder
 from gmn_train.data.inputs.rows import feature_tensor, neighbourhood
 from gmn_train.data.trained_on import Columns, pick_columns
@@ -144,6 +145,11 @@ class InputSource:
         """Of all nodes, kept: 87 MB on ogbn-arxiv, which would be copied for every epoch."""
         return self.node_features(slice(None))
 
+    @cached_property
+    def all_entries(self) -> FeatureEntries | None:
+        """Of the same, where most are zeros."""
+        return FeatureEntries.of(self.all_x)
+
     @property
     def reads_edges(self) -> bool:
         """Whether the graph has edge features and the model reads them."""
@@ -197,6 +203,7 @@ def node_tensors(
         columns.append(part)
     return {
         "x": x,
+        "entries": source.all_entries if everything else None,
         "encodings": torch.from_numpy(np.concatenate(columns, 1)) if columns else None,
         "degrees": None if source.degrees is None else torch.from_numpy(source.degrees[ids]),
         "extra": extra_inputs(source, ids, epoch),

@@ -2,8 +2,10 @@
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from gmn_pipeline.errors import ModelError
+from gmn_train.data.inputs.entries import FeatureEntries
 from gmn_train.model.layers.full_precision import full
 from gmn_train.model.layers.norms import BatchNorm
 from gmn_train.model.layers.quick_dropout import quick_dropout
@@ -51,8 +53,13 @@ class FeatureProjection(nn.Module):
         self.constant = None if floats else nn.Parameter(torch.randn(width) * 0.1)  # without any input: one vector
         self.embeddings = nn.ModuleList(nn.Embedding(max(c, 1), width) for c in categories or ())
 
-    def forward(self, x: Tensor | None, extra: list[Tensor], rows: int) -> Tensor:
-        """x (rows, columns) float or int64 categories, extra columns (rows, k) each, to (rows, d)."""
+    def forward(
+        self, x: Tensor | None, extra: list[Tensor], rows: int, entries: FeatureEntries | None = None
+    ) -> Tensor:
+        """x (rows, columns) float or int64 categories, extra columns (rows, k) each, to (rows, d).
+
+        entries: of x, where it is mostly zeros.
+        """
         self.check(x, extra)
         shown = None
         if self.training and self.mask and x is not None:
@@ -60,6 +67,8 @@ class FeatureProjection(nn.Module):
         floats = list(extra)
         if self.norm is not None:
             floats[0] = full(self.norm(floats[0].to(self.dtype)))
+        if entries is not None and self.linear is not None:
+            return self._project_entries(entries, shown, floats)
         if x is not None and self.categories is None:
             x = quick_dropout(x, self.dropout, self.training)
             floats.insert(0, x if shown is None else x * shown)
@@ -73,6 +82,18 @@ class FeatureProjection(nn.Module):
                 embedded = embedded + embedding(x[:, i])
             h = h + (embedded if shown is None else embedded * shown)
         return h
+
+    def _project_entries(self, entries: FeatureEntries, shown: Tensor | None, extra: list[Tensor]) -> Tensor:
+        """The same sum, with zeros left out of products and draws."""
+        assert self.linear is not None
+        weight = self.linear.weight
+        kept = entries.with_values(quick_dropout(entries.matrix.values(), self.dropout, self.training))
+        h = kept.product(weight[:, : self.columns])  # (rows, d)
+        h = h if shown is None else h * shown
+        if not extra:
+            return h + self.linear.bias
+        others = torch.cat([f.to(self.dtype) for f in extra], 1)
+        return h + full(functional.linear(others, weight[:, self.columns :], self.linear.bias))
 
     @property
     def dtype(self) -> torch.dtype:
