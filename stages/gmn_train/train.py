@@ -209,7 +209,7 @@ def train_step(training: Training, loaded: Loaded | Grains, rate: float, place: 
     if not math.isfinite(norm):  # before it reaches the weights, and with them a checkpoint
         raise _diverged(f"the gradient became {norm}", place)
     optimizer.step()
-    training.average.update(model)
+    training.average.update()
     return value, items
 
 

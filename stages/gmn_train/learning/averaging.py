@@ -4,44 +4,50 @@ Validation of the last weights swings from step to step. Their exponential avera
 steadier, and mostly better: the chosen epoch is then no lucky one.
 """
 
-from collections.abc import Sequence
+from copy import deepcopy
+from itertools import chain
 
 import torch
 from torch import Tensor, nn
-from torch.optim.swa_utils import AveragedModel
+
+UPDATES = "updates"
+"""In a checkpoint, beside the averaged weights: how many steps they have seen."""
 
 
 class WeightAverage:
-    """The average over about `share` of `steps`; over fewer at the beginning, so as to forget the first weights."""
+    """The average over about `share` of `steps`; over fewer at the beginning, so as to forget the first weights.
+
+    Not torch's AveragedModel, which walks through all modules at each step: 2.9 ms where this takes 0.24, of 46 for a
+    step on small graphs.
+    """
 
     def __init__(self, model: nn.Module, share: float, steps: int) -> None:
         self.keep = 1 - 1 / max(share * steps, 1.0)
-        self.module: nn.Module = model
+        self.updates = 0
+        self.module = deepcopy(model) if self.keep > 0 else model
         """The model to evaluate; the trained one itself where nothing is averaged."""
-        self._average: AveragedModel | None = None
-        if self.keep > 0:
-            self._average = AveragedModel(model, multi_avg_fn=self._move, use_buffers=True)
-            self.module = self._average.module
+        averages, values = (list(chain(m.parameters(), m.buffers())) for m in (self.module, model))
+        pairs = [pair for pair in zip(averages, values, strict=True) if self.keep > 0]
+        self._moved = [pair for pair in pairs if pair[0].is_floating_point()]
+        self._copied = [pair for pair in pairs if not pair[0].is_floating_point()]
 
     @torch.no_grad()
-    def _move(self, averages: Sequence[Tensor], values: Sequence[Tensor], count: Tensor | int) -> None:
-        share = 1 - min(self.keep, (1 + int(count)) / (10 + int(count)))
-        for average, value in zip(averages, values, strict=True):
-            if average.is_floating_point():
-                average.lerp_(value, share)
-            else:
-                average.copy_(value)
-
-    def update(self, model: nn.Module) -> None:
+    def update(self) -> None:
         """After an optimizer's step."""
-        if self._average is not None:
-            self._average.update_parameters(model)
+        share = 1.0 if self.updates == 0 else 1 - min(self.keep, (1 + self.updates) / (10 + self.updates))
+        if self._moved:
+            torch._foreach_lerp_([average for average, _ in self._moved], [value for _, value in self._moved], share)
+        for average, value in self._copied:
+            average.copy_(value)
+        self.updates += 1
 
     def state_dict(self) -> dict[str, Tensor]:
         """For a checkpoint; empty where nothing is averaged."""
-        return {} if self._average is None else self._average.state_dict()
+        return {} if self.keep <= 0 else {UPDATES: torch.tensor(self.updates), **self.module.state_dict()}
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
         """From a checkpoint."""
-        if self._average is not None:
-            self._average.load_state_dict(state)
+        if self.keep > 0:
+            state = dict(state)
+            self.updates = int(state.pop(UPDATES))
+            self.module.load_state_dict(state)

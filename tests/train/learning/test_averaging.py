@@ -30,7 +30,7 @@ def test_equals_the_plain_recurrence(share: float, steps: int) -> None:
     expected = 0.0
     for number in range(steps):
         model.step()
-        average.update(model)
+        average.update()
         value = float(number + 1)
         keep = min(1 - 1 / (share * steps), (1 + number) / (10 + number))
         expected = value if number == 0 else keep * expected + (1 - keep) * value
@@ -45,7 +45,7 @@ def test_a_share_of_nothing_keeps_the_last_weights() -> None:
     model = Counter()
     average = WeightAverage(model, 0.0, 100)
     model.step()
-    average.update(model)
+    average.update()
     assert average.module is model
     assert average.state_dict() == {}
 
@@ -62,6 +62,6 @@ def test_goes_on_from_a_checkpoint() -> None:
             broken.load_state_dict(kept)
         for m, a in ((model, whole), (other, broken)):
             m.step()
-            a.update(m)
+            a.update()
     assert torch.equal(whole.module.weight, broken.module.weight)
     assert torch.equal(whole.module.seen, broken.module.seen)
