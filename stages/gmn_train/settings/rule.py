@@ -34,12 +34,16 @@ FEW_LABELS = 1000
 """Training items below which a lower rate is better, and, where neighbours share their class, FEW_ALIKE."""
 FEW_ALIKE: dict[str, Any] = {
     "model.residual": "none",
+    "model.norm": "none",
     "model.node_layers": 2,
     "model.dropout": 0.5,
-    "model.input_dropout": 0.5,
+    "model.input_dropout": 0.9,
+    "model.head_reads": "last",
+    "model.head_layers": 0,
 }
-"""With 140 labels, means of three splits of one made set: validation 0.772 with 4 layers, 0.799 with 2, 0.816 when half
-of the feature values are hidden, too, and 0.863 with averaged tokens."""
+"""As little to learn by heart as can be. Message passing on Cora, 140 labels, four random splits: validation 0.758 with
+LayerNorm, a hidden layer in the head and half of the feature values hidden, 0.793 without the first two, 0.812 with nine
+of ten hidden. CiteSeer and PubMed gain as much."""
 HIDDEN_SHARE = 0.5
 """Of the feature values, hidden in training, where GMN reads many columns of a few thousand nodes that are no likelier
 to share their neighbours' class. On Actor, three splits, its validation was 0.380 with it and 0.372 without, test 0.357

@@ -79,7 +79,7 @@ def store_of(folder: Path, columns: int, same: float, splits: int = 1) -> Path:
 
 @pytest.mark.parametrize(
     ("columns", "same", "norm", "residual"),
-    [(4, 0.9, "batch", "linear"), (50, 0.95, "layer", "none"), (50, 0.5, "layer", "linear")],
+    [(4, 0.9, "batch", "linear"), (50, 0.95, "none", "none"), (50, 0.5, "layer", "linear")],
 )
 def test_norm_and_residual_follow_features_and_homophily(
     tmp_path: Path, columns: int, same: float, norm: str, residual: str
@@ -150,7 +150,6 @@ def test_few_labels_are_taken_as_homophilous_unless_measured_otherwise(
     ],
 )
 def test_the_head_of_a_small_set_reads_the_last_layer(train: int, columns: int, homophily: float, reads: str) -> None:
-    """But where neighbours share their class: two layers need no such care."""
     facts = DataFacts(10_000, False, "node", train, columns=columns, edge_features=False, homophily=homophily)
     chosen = choose_settings(facts, TrainConfig(store=Path("a.zarr")))
     assert chosen["model.head_reads"] == reads
