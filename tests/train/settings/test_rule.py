@@ -143,7 +143,9 @@ def test_few_labels_are_taken_as_homophilous_unless_measured_otherwise(
     ("train", "columns", "homophily", "reads"),
     [
         (400, 500, 0.0, "last"),
-        (400, 500, 0.5, "all"),
+        (400, 500, 0.5, "last"),
+        (1500, 500, 0.5, "last"),
+        (9000, 500, 0.5, "all"),
         (4000, 500, 0.0, "all"),
         (9000, 500, 0.0, "all"),
         (400, 8, 0.0, "all"),
@@ -226,7 +228,9 @@ def test_a_forged_graph_is_told(tmp_path: Path, array: str, dtype: str, value: i
     [
         ("gmn", 3600, 932, 0.0, 0.5),
         ("mpnn", 3600, 932, 0.0, None),  # message passing alone does not gain by it
-        ("gmn", 3600, 932, 0.6, None),
+        ("gmn", 3600, 932, 0.6, 0.8),  # and where neighbours share the class, for other reasons
+        ("mpnn", 3600, 932, 0.6, 0.8),
+        ("gmn", 9000, 932, 0.6, None),
         ("gmn", 3600, 8, 0.0, None),
         ("gmn", 1500, 932, 0.0, None),
         ("gmn", 9000, 932, 0.0, None),
