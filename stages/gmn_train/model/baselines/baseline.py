@@ -1,8 +1,8 @@
 """The neighbours' models in the same frame: same features, head, splits, optimiser. Layers are PyG's own.
 
-mlp                     h <- h + dropout(ReLU(norm(W h))) gcn, gatedgcn, gin      h <- h +
-dropout(ReLU(norm(convolution(h))))    as Dwivedi et al. (2020) have them gps, gps-performer      GPSConv around the
-convolution that `mpnn` names, with full or Performer attention
+mlp                   h <- h + dropout(ReLU(norm(W h)))
+gcn, gatedgcn, gin    h <- h + dropout(ReLU(norm(convolution(h)))), as Dwivedi et al. (2020) have them
+gps, gps-performer    GPSConv around the convolution that `mpnn` names, with full or Performer attention
 """
 
 from collections.abc import Callable
