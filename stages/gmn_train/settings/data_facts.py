@@ -35,6 +35,8 @@ class DataFacts:
     columns: int
     """Columns of numbers among the features; 0 where they are categories or missing."""
     edge_features: bool
+    bare: bool = False
+    """Whether nodes have no features at all."""
     levels: int = 1
     """Stored levels of tokens."""
     repeats: int = 1
@@ -69,6 +71,7 @@ def measure_facts(storage: Storage, manifest: Manifest, split: int) -> DataFacts
         train=len(train),
         columns=columns,
         edge_features=graph.edge_attr is not None,
+        bare=graph.x is None,
         levels=manifest.tokens.m,
         repeats=manifest.tokens.s,
         homophily=homophily,

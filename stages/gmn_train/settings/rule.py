@@ -105,6 +105,8 @@ def choose_settings(facts: DataFacts, given: TrainConfig, taken: Collection[str]
         chosen |= _links_of_one_graph(facts, mode, taken)
     if facts.many:
         chosen |= MANY_GRAPHS
+        # 1,000 small graphs of MalNet without features, three splits: validation 0.936 with it, 0.922 without.
+        chosen["model.degree_profile"] = facts.bare
     layers = given.model.node_layers
     if "model.node_layers" not in taken:
         layers = chosen.get("model.node_layers", layers)

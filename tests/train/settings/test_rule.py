@@ -262,3 +262,11 @@ def test_many_graphs_and_links_have_lines_of_their_own(item: str, many: bool, co
     chosen = choose_settings(facts, TrainConfig(store=Path("a.zarr")))
     assert {key: chosen[key] for key in keys if key in chosen} == expected
     assert "batch_size" not in choose_settings(facts, TrainConfig(store=Path("a.zarr")), ("batch_size",))
+
+
+@pytest.mark.parametrize(("many", "bare", "profile"), [(True, True, True), (True, False, False), (False, True, None)])
+def test_graphs_without_features_are_told_by_their_degrees(many: bool, bare: bool, profile: bool | None) -> None:
+    item = "graph" if many else "node"
+    facts = DataFacts(10_000, many, item, 500, columns=0, edge_features=False, bare=bare)
+    chosen = choose_settings(facts, TrainConfig(store=Path("s.zarr")))
+    assert chosen.get("model.degree_profile") == profile
