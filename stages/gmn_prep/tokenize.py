@@ -63,7 +63,7 @@ def tokenize(
     from gmn_prep.parts.dask_cluster import open_cluster
 
     refuse_busy(plan.out)  # before anyone's cluster is asked
-    with open_cluster(config.dask, plan.threads) as cluster:
+    with open_cluster(config.dask, plan.threads, phases.say) as cluster:
         return _make_store(plan, loaded, phases, dry_run=False, only_plan=only_plan, cluster=cluster)
 
 
