@@ -14,6 +14,7 @@ from gmn_pipeline.errors import TrainError
 from gmn_pipeline.store.reading.reader import TokenStore
 from gmn_train.grains.wire import Wire
 from gmn_train.machine.compute import Compute, use_threads
+from gmn_train.ranks.alike import check_alike
 from gmn_train.ranks.environment import processes_here
 from gmn_train.ranks.follower import folder_for
 from gmn_train.ranks.join import agree, join_others
@@ -124,6 +125,7 @@ def _start(config: TrainConfig, store: TokenStore, folder: RunFolder, watcher: W
     wire = wire_of(config)
     folder = folder_for(wire, folder)
     fresh = force or not folder.exists
+    check_alike(wire, config, folder, fresh=fresh)
     if fresh:
         Training.prepare(config, store)  # a mistake is reported before anything is written
     elif identity(folder.config()) != identity(config):
@@ -188,10 +190,12 @@ def resume_run(
     store = open_store(config)
     check_longer(path, config, epochs)
     wire = wire_of(config)
-    agree(wire, False)  # all have read the settings before the first one changes them
-    if epochs is not None and epochs != config.epochs:
+    longer = epochs is not None and epochs != config.epochs
+    if longer:
         assert config.epochs is not None
         config = replace(config, epochs=epochs, extended_from=(*(config.extended_from or ()), config.epochs))
+    check_alike(wire, config, folder, fresh=False)  # all have read the settings before the first one changes them
+    if longer:
         folder = folder_for(wire, folder)
         with folder.alone():
             folder.extend(config)
