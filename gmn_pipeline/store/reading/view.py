@@ -142,7 +142,7 @@ class TokenView:
             self.store.forget(number)
 
     def _groups(self, ids: IntArray) -> list[IntArray]:
-        """Rows of a batch in groups whose blocks fit into the room of a far store's cache; none for one that is near."""
+        """Rows of a batch in groups whose blocks fit into the room of a far store's cache; none for a near one."""
         room = self.store.storage.room
         if room is None:
             return []

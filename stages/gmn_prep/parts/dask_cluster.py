@@ -80,8 +80,8 @@ def _connect(place: Any, address: str) -> "Client":
         except OSError as error:  # a timeout is one
             reason = " ".join(str(error).split())[:120] or type(error).__name__
     raise ConfigError(
-        f"no Dask scheduler answers at '{address}' ({reason}); give the address that `dask scheduler` prints, as --dask "
-        "tcp://HOST:8786, or --dask local"
+        f"no Dask scheduler answers at '{address}' ({reason}); give the address that `dask scheduler` prints, as "
+        "--dask tcp://HOST:8786, or --dask local"
     )
 
 
@@ -112,4 +112,3 @@ def _check_versions(client: "Client") -> None:
 
 def _version(package: str, version: str | None) -> str:
     return f"no {package}" if version is None else f"{package} {version}"
-

@@ -98,6 +98,8 @@ class Planned:
     header: RunHeader
     estimate: Estimate | None
     """None where the timed steps failed, as the run's own would."""
+    grains: int | None = None
+    """Those of the run. The estimate is of one process in one piece in any case."""
 
 
 def plan_run(config: TrainConfig, watcher: Watcher, *, name: str | None = None, run_dir: Path | None = None) -> Planned:
@@ -107,11 +109,11 @@ def plan_run(config: TrainConfig, watcher: Watcher, *, name: str | None = None, 
     use_threads(config.threads)
     store = open_store(config)
     config = replace(config, precision=Compute.of(config, watcher.say).precision)
-    config = replace(config, grains=None)  # timed in one piece, on one process
+    config, grains = replace(config, grains=None), config.grains  # timed in one piece, on one process
     training, run_dir = Training.prepare(config, store), named_dir(name, run_dir)
     folder = RunFolder(default_run_dir(config) if run_dir is None else run_dir)
     with tell_compilation(watcher.say):
-        return Planned(describe_run(training, folder), estimate_run(training))
+        return Planned(describe_run(training, folder), estimate_run(training), grains)
 
 
 def open_store(config: TrainConfig) -> TokenStore:

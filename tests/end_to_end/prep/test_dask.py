@@ -20,6 +20,7 @@ from gmn_pipeline.disk.lock import release_lock, take_lock
 from gmn_pipeline.errors import ConfigError, StoreBusyError, StoreError
 from gmn_prep.parts import dask_cluster
 from gmn_prep.parts.dask_map import _run, map_tokens
+from gmn_prep.parts.encoding_parts import LEAST_ROWS
 from gmn_prep.phases import Phases
 from gmn_prep.tokenize import tokenize
 from gmn_prep.tokenize_settings import TokenizeConfig
@@ -28,8 +29,10 @@ from tests.end_to_end.commands import Command, run, start, tree
 distributed = pytest.importorskip("distributed")
 
 SETTINGS: dict[str, Any] = {
-    "dataset": "minesweeper-grid", "nodes": 400, "m": 2, "M": 2, "s": 1, "block_size": 10, "rwse": 4,
+    "dataset": "minesweeper-grid", "nodes": 2500, "m": 2, "M": 2, "s": 1, "block_size": 63, "rwse": 4,
 }  # fmt: skip
+PARTS = SETTINGS["nodes"] // LEAST_ROWS
+"""Of the encoding."""
 FLAGS = [text for name, value in SETTINGS.items() for text in (f"--{name.replace('_', '-')}", value)]
 
 
@@ -75,11 +78,15 @@ def wait_for(folder: Path, pattern: str, count: int = 1) -> None:
 def test_killed_workers_change_no_byte(
     mode: str, tmp_path: Path, cluster: Any, plain: dict[str, dict[str, bytes]]
 ) -> None:
-    """One dies while the encoding is computed or soon after, and once both while tokens are: no mode changes these."""
+    """One dies while it holds parts of the encoding, and once both while tokens are made: no mode changes these."""
     store = tmp_path / "s.zarr"
     workers = cluster.run(os.getpid)
     with start_job(store, cluster, mode) as job:
-        wait_for(tmp_path, "s.zarr.parts/*/random_walk/rows/*")
+        wait_for(tmp_path, "s.zarr.parts/*/random_walk/shared")
+        os.kill(next(iter(workers.values())), signal.SIGSTOP)  # it keeps the parts that it is given
+        wait_for(tmp_path, "s.zarr.parts/*/random_walk/rows/*", 2)
+        done = len(list(tmp_path.glob("s.zarr.parts/*/random_walk/rows/*")))
+        assert done < PARTS, "the encoding was done before the worker was killed"
         os.kill(next(iter(workers.values())), signal.SIGKILL)
         if mode == "exact":
             wait_for(store, "tokens/b*", 3)
@@ -290,5 +297,5 @@ def test_waiting_for_workers_is_told_and_a_lost_scheduler_is_one_line(tmp_path: 
 
 
 def test_a_worker_that_does_not_see_the_folder_says_so(tmp_path: Path, cluster: Any) -> None:
-    with pytest.raises(StoreError, match="does not see .*; --out must be a folder that all workers see"):
+    with pytest.raises(StoreError, match=r"does not see .*; --out must be a folder that all workers see"):
         map_tokens(cluster, tmp_path / "elsewhere.zarr", "0", {0: 1}, Phases())

@@ -172,6 +172,16 @@ def test_faults_of_the_network_are_waited_out(s3: FaultyProxy, url: StoreUrl, tm
     assert objects(url) == tree(local.path) == tree(tmp_path / "copy.zarr")
 
 
+def test_downloads_that_are_always_cut_are_told_as_such(
+    s3: FaultyProxy, url: StoreUrl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "RETRIES", 2)  # or it takes half a minute
+    s3.put(f"{url.prefix}/x", bytes(1000))
+    s3.cut_downloads = 1000
+    with pytest.raises(StoreError, match=r"the connection to .* was cut while x was read"):
+        content_of(url, "x")
+
+
 @pytest.mark.usefixtures("s3")
 def test_a_damaged_object_is_found_past_the_cache(url: StoreUrl, local: TokenStore) -> None:
     copy_store(local.path, url)

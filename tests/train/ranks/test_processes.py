@@ -16,7 +16,7 @@ import torch
 from gmn_train.runs.folder import RunFolder
 from gmn_train.runs.start import resume_run, start_runs
 from gmn_train.runs.watching.display import Watcher
-from tests.end_to_end.commands import start
+from tests.end_to_end.commands import run, start
 from tests.train.ranks import worker
 from tests.train.ranks.runs import configs, write_stores
 from tests.train.small_runs import last_weights
@@ -87,6 +87,13 @@ def test_a_killed_process_ends_the_run_with_one_line_and_another_number_resumes_
     start_runs(config, Watcher(), run_dir=folder / "unbroken")
     found, expected = last_weights(config, killed), last_weights(config, folder / "unbroken")
     assert all(torch.equal(found[name], expected[name]) for name in expected)
+
+
+def test_a_dry_run_says_what_its_estimate_is_of(folder: Path) -> None:
+    done = run("gmn-train", "run", "--store", folder / "one.zarr", *SHORT[2:4], "--procs", 2, "--dry-run", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    told = " ".join(done.stdout.split())
+    assert "one process in one piece, as without --procs; this run has 2 processes and 8 grains" in told
 
 
 def torchrun(
