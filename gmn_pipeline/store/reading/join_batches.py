@@ -25,11 +25,11 @@ def join_batches(ids: IntArray, parts: Sequence[tuple[IntArray, TokenBatch]]) ->
         nodes[_places(rows, part.node_ptr, node_ptr, part.length)] = part.nodes
         if edge_ptr is not None and edges is not None:
             places = _places(rows, _there(part.edge_ptr), edge_ptr, part.length)
-            edges[places] = part.edges
+            edges[places] = _there(part.edges)
             if slots is not None:
-                slots[places] = part.edge_slots
+                slots[places] = _there(part.edge_slots)
         if walks is not None:
-            walks[rows] = part.walks
+            walks[rows] = _there(part.walks)
     return TokenBatch(first.settings, ids, nodes, node_ptr, edges, edge_ptr, slots, walks)
 
 
