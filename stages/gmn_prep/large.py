@@ -66,6 +66,15 @@ def check_possible(plan: Plan) -> None:
         )
 
 
+def check_enough(plan: Plan, nodes: int) -> None:
+    """ConfigError where the memory cannot suffice for so many nodes."""
+    needed = PROCESS_BYTES + BYTES_PER_NODE * nodes
+    if budget_of(plan).total < needed:
+        raise ConfigError(
+            f"--memory {plan.config.memory:g} is too little for {nodes:,} nodes; give at least {needed / 1e9:.1f} GB"
+        )
+
+
 @contextmanager
 def on_disk(plan: Plan) -> Iterator[Plan]:
     """The plan with a folder beside the store to build its graph in; pages of mapped files are given back."""
@@ -89,12 +98,7 @@ def disk_tokenizer(graph: "Graph", plan: Plan) -> "Tokenizer":
     from gmn_pipeline.graph.pairs import linked_pairs
     from gmn_prep.tokens.tokenizer import Tokenizer
 
-    needed = PROCESS_BYTES + BYTES_PER_NODE * graph.num_nodes
-    if budget_of(plan).total < needed:
-        raise ConfigError(
-            f"--memory {plan.config.memory:g} is too little for {graph.num_nodes:,} nodes; give at least "
-            f"{needed / 1e9:.1f} GB"
-        )
+    check_enough(plan, graph.num_nodes)
     assert plan.options.scratch is not None
     folder: Path = plan.options.scratch.folder
 
@@ -122,8 +126,11 @@ SPAN_SHARE = 0.6
 """Of the bytes that a span's node takes at most, those it does take where walks meet hubs (443 of 742 measured)."""
 
 
-def estimate_large(plan: Plan) -> "tuple[Manifest, Estimate]":
-    """What `--memory` will need, from the sizes of the table alone: one pass over it, nothing is built."""
+def estimate_large(plan: Plan, *, dry_run: bool) -> "tuple[Manifest, Estimate]":
+    """What `--memory` will need, from the sizes of the table alone: one pass over it, nothing is built.
+
+    A dry run refuses what the run would refuse later, which takes a second pass where no table lists the nodes.
+    """
     from gmn_pipeline.graph import id_dtype
     from gmn_pipeline.store.format.blocks import default_block_size
     from gmn_pipeline.store.format.manifest import GraphFacts, Manifest
@@ -131,11 +138,13 @@ def estimate_large(plan: Plan) -> "tuple[Manifest, Estimate]":
     from gmn_prep.datasets.user.tables.edge_list_file import find_node_table
     from gmn_prep.datasets.user.tables.edge_query import EdgeQuery
     from gmn_prep.datasets.user.tables.node_stream import NodeStream
+    from gmn_prep.datasets.user.tables.sorted_edges import check_options
     from gmn_prep.estimate import DISK_BYTES_PER_SECOND, Estimate
     from gmn_prep.tokens.sweep import span_node_bytes
 
     check_possible(plan)
     check_table(plan.config.dataset, plan.options)
+    check_options(plan.options)
     path, t, budget = Path(plan.config.dataset).expanduser(), plan.tokens, budget_of(plan)
     place = find_node_table(path, plan.options)
     nodes = None if place is None else NodeStream(place, plan.options, [])
@@ -143,6 +152,9 @@ def estimate_large(plan: Plan) -> "tuple[Manifest, Estimate]":
         scratch = Scratch(Path(folder), budget.sort, plan.threads)
         with EdgeQuery(path, plan.options, scratch, [], nodes.features if nodes else None) as query:
             facts = query.facts()
+            if dry_run and nodes is None:
+                query.refuse_names(facts.most)
+    check_enough(plan, facts.most + 1)
     n, slots = facts.most + 1, 2 * (facts.rows - facts.loops)
     size = id_dtype(n).itemsize
     csr, pairs = 8 * n + size * slots, 8 * n + size * slots // 2

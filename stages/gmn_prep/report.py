@@ -27,6 +27,7 @@ def report_outcome(outcome: "Outcome", seconds: dict[str, float], *, as_json: bo
     console = Console(markup=False)  # a path may hold [square brackets]
     next_step = f"gmn-train run --store {outcome.path}"
     if outcome.estimate is not None:
+        on_top = ", encodings on top" if outcome.manifest.encodings else ""
         rows = [
             ("store", f"{outcome.path} (not written: dry run)"),
             ("nodes", f"{outcome.manifest.graph.nodes:,}"),
@@ -38,7 +39,7 @@ def report_outcome(outcome: "Outcome", seconds: dict[str, float], *, as_json: bo
                 else ()
             ),
             ("memory", f"about {size_text(outcome.estimate.memory_bytes)}"),
-            ("time", f"{minutes_text(outcome.estimate.seconds)} for tokens, encodings on top"),
+            ("time", f"{minutes_text(outcome.estimate.seconds)} for tokens{on_top}"),
         ]
         console.print(two_columns("estimate", rows))
         return

@@ -63,7 +63,7 @@ def tokenize(
     from gmn_prep.parts.dask_cluster import open_cluster
 
     refuse_busy(plan.out)  # before anyone's cluster is asked
-    with open_cluster(config.dask, plan.threads) as cluster:
+    with open_cluster(config.dask, plan.threads, phases.say) as cluster:
         return _make_store(plan, loaded, phases, dry_run=False, only_plan=only_plan, cluster=cluster)
 
 
@@ -117,11 +117,11 @@ def _make_store(
         from gmn_prep.estimate import check_room
         from gmn_prep.large import estimate_large, on_disk
 
-        manifest, estimate = estimate_large(plan)
-        if dry_run:
-            return Outcome(plan.out, manifest, made=False, estimate=estimate)
         if isinstance(plan.out, StoreUrl):
             raise ConfigError(f"--memory writes into a folder, and {plan.out} is a URL; use gmn-prep copy afterwards")
+        manifest, estimate = estimate_large(plan, dry_run=dry_run)
+        if dry_run:
+            return Outcome(plan.out, manifest, made=False, estimate=estimate)
         written = 0 if plan.config.force else stored_bytes(plan.out)
         check_room(plan.out, estimate.disk_bytes + estimate.beside_bytes, written)
         with on_disk(plan) as plan:

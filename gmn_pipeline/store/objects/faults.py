@@ -27,6 +27,11 @@ def explain_fault(url: StoreUrl, name: str, error: Exception) -> StoreError:
         )
     if isinstance(error, FileNotFoundError):
         return StoreCorruptError(f"{url}/{name} is missing; copy the store again, or tokenize to another --out")
+    if "response body error" in text:
+        return StoreError(
+            f"{url}: the connection to {where} was cut while {name} was read, each time it was tried; check the "
+            f"network, then {AGAIN}"
+        )
     if status.startswith("5"):
         return StoreError(f"{url}: {where} is too busy or out of order ({status}); {AGAIN}")
     if "error sending request" in text or "timed out" in text or "connection" in text.lower():

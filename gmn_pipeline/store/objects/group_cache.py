@@ -7,6 +7,7 @@ while it is mapped. Its disk space is free once the last process lets go.
 import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from uuid import uuid4
@@ -26,6 +27,8 @@ class GroupCache:
     def __init__(self, root: Path, limit: int) -> None:
         self.root, self.limit = root, limit
         self._known: dict[str, Path] = {}
+        self._coming = 0
+        """Bytes that threads of this process are writing."""
         self._guard = Lock()
         try:
             root.mkdir(parents=True, exist_ok=True)
@@ -68,9 +71,13 @@ class GroupCache:
         try:
             if not path.is_dir():  # or else another process was faster
                 self._make_room(size, in_use)
-                with write_aside(path, keep=True) as aside:
-                    aside.mkdir()
-                    fill(aside)
+                try:
+                    with write_aside(path, keep=True) as aside:
+                        aside.mkdir()
+                        fill(aside)
+                finally:
+                    with self._guard:
+                        self._coming -= size
             self._known[digest] = path
             return path
         except OSError as error:
@@ -82,17 +89,27 @@ class GroupCache:
         if path is not None:
             _remove_whole(path)
 
+    def shrink(self) -> None:
+        """Keep the limit, now that nothing is in use."""
+        with self._guard, suppress(OSError):  # nobody waits for it
+            self._remove_oldest(self.limit - self._coming, set())
+
     def _make_room(self, size: int, in_use: set[Path]) -> None:
         with self._guard:
-            entries = sorted(self._entries(), key=lambda entry: entry[2])
-            held = sum(count for _, count, _ in entries)
-            for path, count, _ in entries:
-                if held + size <= self.limit:
-                    break
-                if path not in in_use:
-                    self._known.pop(path.name.split("-")[0], None)
-                    _remove_whole(path)
-                    held -= count
+            self._coming += size
+            self._remove_oldest(self.limit - self._coming, in_use)
+
+    def _remove_oldest(self, most: int, in_use: set[Path]) -> None:
+        """Remove groups until those that stay have at most `most` bytes."""
+        entries = sorted(self._entries(), key=lambda entry: entry[2])
+        held = sum(count for _, count, _ in entries)
+        for path, count, _ in entries:
+            if held <= most:
+                break
+            if path not in in_use:
+                self._known.pop(path.name.split("-")[0], None)
+                _remove_whole(path)
+                held -= count
 
     def _entries(self) -> Iterator[tuple[Path, int, float]]:
         """(folder, bytes, last use) of every group. What killed processes left is removed on the way."""

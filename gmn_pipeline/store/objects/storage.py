@@ -6,7 +6,7 @@ import shutil
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from tempfile import mkdtemp
@@ -41,6 +41,8 @@ class ObjectStorage:
             folder = mkdtemp(suffix=PART, dir=self._cache.root)
             weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
             self._cache = GroupCache(Path(folder), self._cache.limit)
+        else:
+            weakref.finalize(self, self._cache.shrink)  # what was mapped until then may have exceeded the limit
         self.room: int | None = self._cache.limit // 2
         self._documents, self._digests = dict[str, bytes](), dict[str, str]()
         self._mapped: weakref.WeakKeyDictionary[mmap.mmap, Path] = weakref.WeakKeyDictionary()
@@ -83,6 +85,8 @@ class ObjectStorage:
     def folder(self, group: str) -> Path:
         with self._guard:
             was_ahead = self._ahead.pop(group, None) is not None
+            with suppress(ValueError):
+                self._queue.remove(group)  # or it would be fetched again once it is used and removed
         if was_ahead:
             self._start_lanes()
         return self._fetch(group)[0]

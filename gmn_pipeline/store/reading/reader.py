@@ -4,6 +4,7 @@ import mmap
 import weakref
 from collections.abc import Iterable
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,7 @@ class TokenStore:
         self.path, self.storage, self.manifest = path, storage, manifest
         self._cache = BlockCache(resident_limit, cache_bytes, storage.room)
         self._check: ByteCheck | None = None
+        self._block_bytes: dict[int, int] = {}
         self._mapped: dict[str, weakref.ref[mmap.mmap]] = {}
         """What is mapped of groups other than blocks, by array."""
 
@@ -228,6 +230,13 @@ class TokenStore:
         if facts.token_nodes > sequences * tokens.max_token_nodes or facts.token_edges > most_edges:
             raise StoreCorruptError(f"{where}/zarr.json: more nodes or edges than its tokens can have; {REMEDY}")
         return facts
+
+    def block_bytes(self, number: int) -> int:
+        """What one block takes, open."""
+        if number not in self._block_bytes:
+            specs = block_specs(self.manifest, self.block_facts(number)).values()
+            self._block_bytes[number] = sum(prod(spec.shape) * spec.dtype.itemsize for spec in specs)
+        return self._block_bytes[number]
 
     def view(self, m: int | None = None, M: int | None = None, s: int | None = None) -> TokenView:
         """Tokens at these settings, none larger than the store's (ConfigError says what it has)."""

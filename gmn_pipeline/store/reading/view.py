@@ -74,6 +74,17 @@ class TokenView:
         self.store.check_length()
         ids = self._check_ids(node_ids)
         chosen = self._check_repeats(repeats, ids.size)
+        groups = self._groups(ids)
+        if len(groups) < 2:
+            return self._gather(ids, parts, chosen)
+        from gmn_pipeline.store.reading.join_batches import join_batches
+
+        own = [chosen if chosen.shape[0] == 1 else chosen[rows] for rows in groups]
+        found = [self._gather(ids[rows], parts, some) for rows, some in zip(groups, own, strict=True)]
+        return join_batches(ids, list(zip(groups, found, strict=True)))
+
+    def _gather(self, ids: IntArray, parts: Sequence[Part], chosen: IntArray) -> TokenBatch:
+        """As `gather`, with all blocks of `ids` open at a time."""
         have, want = self.store.settings, self.settings
         tokens = ids.size * want.sequence_length
         shape = np.array([have.m, have.M, have.s, want.m, want.M, want.s], dtype=np.int64)
@@ -129,6 +140,22 @@ class TokenView:
         for number in range(pointer.size - 1):
             yield self.gather(np.arange(pointer[number], pointer[number + 1]), parts=parts)
             self.store.forget(number)
+
+    def _groups(self, ids: IntArray) -> list[IntArray]:
+        """Rows of a batch in groups whose blocks fit into the room of a far store's cache; none for a near one."""
+        room = self.store.storage.room
+        if room is None:
+            return []
+        block_of = np.searchsorted(self.store.block_ptr, ids, side="right") - 1
+        touched = np.unique(block_of)
+        self.store.expect_blocks(touched.tolist())
+        numbers, held = [0], 0
+        for size in map(self.store.block_bytes, touched.tolist()):
+            full = held > 0 and held + size > room
+            held = size if full else held + size
+            numbers.append(numbers[-1] + full)
+        group_of = np.array(numbers[1:], dtype=np.int64)[np.searchsorted(touched, block_of)]
+        return [np.flatnonzero(group_of == number) for number in range(numbers[-1] + 1)]
 
     def _pieces(self, ids: IntArray) -> Iterator[tuple["Block", IntArray, IntArray]]:
         """Per touched block: the block, the rows of the batch it fills, and their nodes' places in the block."""

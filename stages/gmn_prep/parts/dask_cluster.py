@@ -2,12 +2,12 @@
 
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from socket import create_connection
 from typing import TYPE_CHECKING, Any
 
 from gmn_pipeline.errors import ConfigError
+from gmn_prep.parts.dask_probe import why_no_scheduler
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -20,7 +20,7 @@ SAME_VERSIONS = ("gmn-pipeline", "python", "distributed", "numpy", "numba", "sci
 
 
 @contextmanager
-def open_cluster(address: str, processes: int) -> "Iterator[Client]":
+def open_cluster(address: str, processes: int, say: Callable[[str], None]) -> "Iterator[Client]":
     """A client of the scheduler at `address`, or of `processes` new workers of this machine for `local`.
 
     Raises ConfigError where Dask is not installed, nobody answers, no worker joins, or versions differ.
@@ -34,7 +34,8 @@ def open_cluster(address: str, processes: int) -> "Iterator[Client]":
     with _silent_logs(), _start_workers(processes) if address == LOCAL else nullcontext(address) as place:
         client = _connect(place, address)
         try:
-            _check_workers(client, address)
+            _wait_for_workers(client, address, say)
+            _check_versions(client)
             yield client
         finally:
             with suppress(Exception):
@@ -43,14 +44,21 @@ def open_cluster(address: str, processes: int) -> "Iterator[Client]":
 
 @contextmanager
 def _silent_logs() -> Iterator[None]:
-    """Dask's own messages are not printed meanwhile: what matters is told in one line."""
-    logger = logging.getLogger("distributed")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL)
+    """Dask's own messages are not printed meanwhile: what matters is told in one line.
+
+    Dask gives some of its loggers a level of their own, so each is silenced, and asyncio's, which tells of tasks that
+    end with a lost connection.
+    """
+    names = [name for name in logging.root.manager.loggerDict if name.split(".")[0] in ("distributed", "tornado")]
+    loggers = [logging.getLogger(name) for name in ("distributed", "asyncio", *names)]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
     try:
         yield
     finally:
-        logger.setLevel(before)
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
 
 
 def _start_workers(processes: int) -> Any:
@@ -65,24 +73,30 @@ def _start_workers(processes: int) -> Any:
 def _connect(place: Any, address: str) -> "Client":
     from distributed import Client
 
-    try:
-        if address != LOCAL:  # Dask would try a refused connection on and on
-            host, port = re.sub(r"^\w+://", "", address).rsplit(":", 1)
-            create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
-        return Client(place, timeout=CONNECT_SECONDS, set_as_default=False)
-    except (OSError, OverflowError) as error:  # a timeout is one; a port too large is the other
-        raise ConfigError(
-            f"no Dask scheduler answers at '{address}' ({_line(error)}); give --dask tcp://HOST:8786, or --dask local"
-        ) from None
+    reason = None if address == LOCAL else why_no_scheduler(address)
+    if reason is None:
+        try:
+            return Client(place, timeout=CONNECT_SECONDS, set_as_default=False)
+        except OSError as error:  # a timeout is one
+            reason = " ".join(str(error).split())[:120] or type(error).__name__
+    raise ConfigError(
+        f"no Dask scheduler answers at '{address}' ({reason}); give the address that `dask scheduler` prints, as "
+        "--dask tcp://HOST:8786, or --dask local"
+    )
 
 
-def _check_workers(client: "Client", address: str) -> None:
+def _wait_for_workers(client: "Client", address: str, say: Callable[[str], None]) -> None:
+    if not client.scheduler_info(n_workers=-1)["workers"]:
+        say(f"the Dask scheduler at '{address}' has no workers; waiting {WORKER_SECONDS} s for one to join")
     try:
         client.wait_for_workers(1, timeout=WORKER_SECONDS)
     except TimeoutError:
         raise ConfigError(
             f"no worker has joined the Dask scheduler at '{address}'; start some with: dask worker {address}"
         ) from None
+
+
+def _check_versions(client: "Client") -> None:
     found = client.get_versions(packages=list(SAME_VERSIONS))
     own = found["client"]["packages"]
     for worker, facts in found["workers"].items():
@@ -98,7 +112,3 @@ def _check_workers(client: "Client", address: str) -> None:
 
 def _version(package: str, version: str | None) -> str:
     return f"no {package}" if version is None else f"{package} {version}"
-
-
-def _line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:120] or type(error).__name__

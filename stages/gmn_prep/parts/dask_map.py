@@ -4,12 +4,13 @@ A task's arguments are a path and numbers. A task that fails is tried again, and
 another: its bytes are the same.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
-from threading import Lock
+from socket import gethostname
+from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any
 
 from gmn_pipeline.errors import GmnError, StoreError
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from distributed import Client
 
 RETRIES = 3
+LOOK_SECONDS = 3.0
+"""How often the number of workers is looked at."""
 AGAIN = "run the same command again: it continues where it stopped"
 _opening = Lock()
 
@@ -68,6 +71,11 @@ def _open(path: str, fingerprint: str) -> tuple[TokenStore, Tokenizer]:
 
 @lru_cache(maxsize=1)
 def _opened(path: str, fingerprint: str) -> tuple[TokenStore, Tokenizer]:
+    place = as_place(path)
+    if isinstance(place, Path) and not place.is_dir():
+        raise StoreError(
+            f"host {gethostname()} does not see {path}; --out must be a folder that all workers see under the same name"
+        )
     store = TokenStore.open(path, unfinished=True)
     if store.fingerprint != fingerprint:
         raise StoreError(f"{path} was replaced by a store of other content while it was written; {AGAIN}")
@@ -83,7 +91,11 @@ def _run(client: "Client", function: Callable[..., None], tasks: list[Any], phas
     phases.say(f"{name}: {len(tasks):,} parts on {workers:,} Dask workers")
     futures: dict[Any, int] = {}
     try:
-        with client.as_current(), phases.phase(name, total, "nodes") as advance:
+        with (
+            _tell_when_no_worker_is_left(client, name, phases),
+            client.as_current(),
+            phases.phase(name, total, "nodes") as advance,
+        ):
             for arguments, weight in tasks:
                 futures[client.submit(function, *arguments, pure=False, retries=RETRIES)] = weight
             for done, future in enumerate(as_completed(futures), start=1):
@@ -99,6 +111,31 @@ def _run(client: "Client", function: Callable[..., None], tasks: list[Any], phas
         with suppress(Exception):
             client.cancel(list(futures))
             client.run(_opened.cache_clear)  # workers outlive this command: let go of the store
+
+
+@contextmanager
+def _tell_when_no_worker_is_left(client: "Client", name: str, phases: Phases) -> Iterator[None]:
+    """Dask waits for new workers without a word."""
+    ended = Event()
+
+    def look() -> None:
+        before = 1
+        while not ended.wait(LOOK_SECONDS):
+            with suppress(Exception):  # a scheduler that is gone is told by the map itself
+                workers = len(client.scheduler_info(n_workers=-1)["workers"])
+                if not workers and before:
+                    address = client.scheduler.address
+                    phases.say(f"{name}: no Dask worker is left; waiting for workers (dask worker {address})")
+                if workers and not before:
+                    phases.say(f"{name}: {workers:,} Dask workers have joined")
+                before = workers
+
+    watch = Thread(target=look, daemon=True)
+    watch.start()
+    try:
+        yield
+    finally:
+        ended.set()
 
 
 def _line(error: BaseException) -> str:

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 LAUNCHED = "GMN_LAUNCHED"
 """Set to the file where processes of `--procs` find each other."""
+TORCHRUN = "TORCHELASTIC_RUN_ID"
+"""What torchrun sets for every process, also for one that is alone."""
 FEWEST_GRAINS = 8
-"""Default grains of a run with several processes: enough to share out evenly on 2, 4 and 8 of them."""
+"""Default grains of a run in processes: enough to share out evenly on 2, 4 and 8 of them."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +36,8 @@ def find_place() -> Place:
 
 
 def is_started() -> bool:
-    """Whether something has started this process as one of several."""
-    return _number("WORLD_SIZE", 1) > 1
+    """Whether something has started this process as one of several; torchrun's may be the only one."""
+    return _number("WORLD_SIZE", 1) > 1 or TORCHRUN in os.environ
 
 
 def processes_here(procs: int) -> int:
@@ -43,9 +45,9 @@ def processes_here(procs: int) -> int:
     return max(1, _number("LOCAL_WORLD_SIZE", procs))
 
 
-def default_grains(procs: int) -> int | None:
-    """A power of two that does not depend on small numbers of processes; None for one."""
-    return None if procs == 1 else max(FEWEST_GRAINS, 1 << (procs - 1).bit_length())
+def default_grains(procs: int) -> int:
+    """A power of two that is the same for 1 to 8 processes."""
+    return max(FEWEST_GRAINS, 1 << (procs - 1).bit_length())
 
 
 def _number(name: str, default: int) -> int:

@@ -14,6 +14,7 @@ from gmn_pipeline.errors import TrainError
 from gmn_pipeline.store.reading.reader import TokenStore
 from gmn_train.grains.wire import Wire
 from gmn_train.machine.compute import Compute, use_threads
+from gmn_train.ranks.alike import check_alike
 from gmn_train.ranks.environment import processes_here
 from gmn_train.ranks.follower import folder_for
 from gmn_train.ranks.join import agree, join_others
@@ -97,6 +98,8 @@ class Planned:
     header: RunHeader
     estimate: Estimate | None
     """None where the timed steps failed, as the run's own would."""
+    grains: int | None = None
+    """Those of the run. The estimate is of one process in one piece in any case."""
 
 
 def plan_run(config: TrainConfig, watcher: Watcher, *, name: str | None = None, run_dir: Path | None = None) -> Planned:
@@ -106,11 +109,11 @@ def plan_run(config: TrainConfig, watcher: Watcher, *, name: str | None = None, 
     use_threads(config.threads)
     store = open_store(config)
     config = replace(config, precision=Compute.of(config, watcher.say).precision)
-    config = replace(config, grains=None)  # timed in one piece, on one process
+    config, grains = replace(config, grains=None), config.grains  # timed in one piece, on one process
     training, run_dir = Training.prepare(config, store), named_dir(name, run_dir)
     folder = RunFolder(default_run_dir(config) if run_dir is None else run_dir)
     with tell_compilation(watcher.say):
-        return Planned(describe_run(training, folder), estimate_run(training))
+        return Planned(describe_run(training, folder), estimate_run(training), grains)
 
 
 def open_store(config: TrainConfig) -> TokenStore:
@@ -124,6 +127,7 @@ def _start(config: TrainConfig, store: TokenStore, folder: RunFolder, watcher: W
     wire = wire_of(config)
     folder = folder_for(wire, folder)
     fresh = force or not folder.exists
+    check_alike(wire, config, folder, fresh=fresh)
     if fresh:
         Training.prepare(config, store)  # a mistake is reported before anything is written
     elif identity(folder.config()) != identity(config):
@@ -188,10 +192,12 @@ def resume_run(
     store = open_store(config)
     check_longer(path, config, epochs)
     wire = wire_of(config)
-    agree(wire, False)  # all have read the settings before the first one changes them
-    if epochs is not None and epochs != config.epochs:
+    longer = epochs is not None and epochs != config.epochs
+    if longer:
         assert config.epochs is not None
         config = replace(config, epochs=epochs, extended_from=(*(config.extended_from or ()), config.epochs))
+    check_alike(wire, config, folder, fresh=False)  # all have read the settings before the first one changes them
+    if longer:
         folder = folder_for(wire, folder)
         with folder.alone():
             folder.extend(config)

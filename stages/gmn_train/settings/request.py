@@ -68,7 +68,7 @@ def read_request(given: Mapping[str, Any], file: Path | None = None, assignments
     config = load_config(TrainConfig, Layer("the data", chosen), *layers, names)
     sources |= dict.fromkeys(chosen, "the data")
     check_fixed(config.model, {key.removeprefix("model."): source for key, source in sources.items()})
-    resolved = resolve(config, manifest)
+    resolved = resolve(config, manifest, in_processes="procs" in command)
     before, after = flatten(as_table(config)), flatten(as_table(resolved))
     measured = None if recipe is None else f"recipe {recipe.name}: {recipe.measured}"
     return Request(resolved, sources | {key: "the store" for key in after if key not in before}, wanted, measured)
@@ -101,9 +101,11 @@ def _assignment(text: str) -> tuple[str, Any]:
         return key.strip(), value.strip()
 
 
-def resolve(config: TrainConfig, manifest: Manifest) -> TrainConfig:
+def resolve(config: TrainConfig, manifest: Manifest, *, in_processes: bool = False) -> TrainConfig:
     """The settings with nothing left to choose.
 
+    in_processes: whether a number of processes was asked for, be it 1. Then a step is cut as for several of them. A
+    `procs` of 1 in a file does not ask: every run's config.toml has it.
     Raises ConfigError (more tokens than stored, a mode the store does not have), TrainError (another store than the
     settings were made for).
     """
@@ -117,7 +119,7 @@ def resolve(config: TrainConfig, manifest: Manifest) -> TrainConfig:
     automatic: dict[str, Any] = {
         **SCHEDULES[mode],
         "threads": max(1, usable_cores() // processes_here(config.procs)),
-        "grains": default_grains(config.procs),
+        "grains": default_grains(config.procs) if in_processes or config.procs > 1 else None,
         "recipe": "none",
     }
     automatic["eval_every"] = max(1, (config.epochs or automatic["epochs"]) // EVALUATIONS)

@@ -94,12 +94,16 @@ class TrainConfig:
         None, help="Threads. Default: all cores. Never changes a result.", group=MEMORY, affects_result=False
     )
     procs: int = setting(
-        1, help="Processes on this machine that share the run. They never change a result.", group=MEMORY,
+        1,
+        help="Processes on this machine that share the run. If it is given, also as 1, steps are cut into --grains; "
+        "then their number changes no result.",
+        group=MEMORY,
         affects_result=False,
-    )  # fmt: skip
+    )
     grains: int | None = setting(
         None,
-        help="Parts that a step is cut into, to share among processes. Default: none, or 8 with --procs.",
+        help="Parts that a step is cut into, to share among processes. Default: none; "
+        "with --procs or torchrun 8 for 1 to 8 processes, 16 for 9 to 16.",
         group=MEMORY,
     )
     loader_threads: int = setting(

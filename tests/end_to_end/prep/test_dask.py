@@ -2,11 +2,15 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -15,7 +19,8 @@ from gmn_pipeline.console.config import Layer, load_config
 from gmn_pipeline.disk.lock import release_lock, take_lock
 from gmn_pipeline.errors import ConfigError, StoreBusyError, StoreError
 from gmn_prep.parts import dask_cluster
-from gmn_prep.parts.dask_map import _run
+from gmn_prep.parts.dask_map import _run, map_tokens
+from gmn_prep.parts.encoding_parts import LEAST_ROWS
 from gmn_prep.phases import Phases
 from gmn_prep.tokenize import tokenize
 from gmn_prep.tokenize_settings import TokenizeConfig
@@ -24,8 +29,10 @@ from tests.end_to_end.commands import Command, run, start, tree
 distributed = pytest.importorskip("distributed")
 
 SETTINGS: dict[str, Any] = {
-    "dataset": "minesweeper-grid", "nodes": 400, "m": 2, "M": 2, "s": 1, "block_size": 10, "rwse": 4,
+    "dataset": "minesweeper-grid", "nodes": 2500, "m": 2, "M": 2, "s": 1, "block_size": 63, "rwse": 4,
 }  # fmt: skip
+PARTS = SETTINGS["nodes"] // LEAST_ROWS
+"""Of the encoding."""
 FLAGS = [text for name, value in SETTINGS.items() for text in (f"--{name.replace('_', '-')}", value)]
 
 
@@ -71,11 +78,15 @@ def wait_for(folder: Path, pattern: str, count: int = 1) -> None:
 def test_killed_workers_change_no_byte(
     mode: str, tmp_path: Path, cluster: Any, plain: dict[str, dict[str, bytes]]
 ) -> None:
-    """One dies while the encoding is computed or soon after, and once both while tokens are: no mode changes these."""
+    """One dies while it holds parts of the encoding, and once both while tokens are made: no mode changes these."""
     store = tmp_path / "s.zarr"
     workers = cluster.run(os.getpid)
     with start_job(store, cluster, mode) as job:
-        wait_for(tmp_path, "s.zarr.parts/*/random_walk/rows/*")
+        wait_for(tmp_path, "s.zarr.parts/*/random_walk/shared")
+        os.kill(next(iter(workers.values())), signal.SIGSTOP)  # it keeps the parts that it is given
+        wait_for(tmp_path, "s.zarr.parts/*/random_walk/rows/*", 2)
+        done = len(list(tmp_path.glob("s.zarr.parts/*/random_walk/rows/*")))
+        assert done < PARTS, "the encoding was done before the worker was killed"
         os.kill(next(iter(workers.values())), signal.SIGKILL)
         if mode == "exact":
             wait_for(store, "tokens/b*", 3)
@@ -175,3 +186,116 @@ def write_nothing(reason: str) -> None:
 def test_a_worker_that_cannot_go_on_is_told(cluster: Any) -> None:
     with pytest.raises(StoreError, match="a Dask worker could not go on: cannot write tokens/b00000: no space left"):
         _run(cluster, write_nothing, [(("disk",), 1)], Phases(), "walks")
+
+
+@contextmanager
+def scheduler(*options: str) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+    """A scheduler of its own, as a user starts it, and its address."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    line = [sys.executable, "-m", "dask", "scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-show"]
+    line += ["--dashboard-address", ":0", *options]
+    with subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True) as process:
+        try:
+            wait_until_open(port)
+            yield process, f"tcp://127.0.0.1:{port}"
+        finally:
+            process.kill()
+
+
+def wait_until_open(port: int) -> None:
+    deadline = time.monotonic() + 120
+    while True:
+        with suppress(OSError):
+            socket.create_connection(("127.0.0.1", port)).close()
+            return
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@contextmanager
+def worker_of(address: str) -> Iterator["subprocess.Popen[str]"]:
+    line = [sys.executable, "-m", "dask", "worker", address, "--no-nanny", "--memory-limit", "0", "--no-dashboard"]
+    with subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@contextmanager
+def greeter(greeting: bytes) -> Iterator[int]:
+    """A server that greets everyone, as SSH does, or says nothing at all, and its port."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    callers.append(server.accept()[0])
+                    callers[-1].sendall(greeting)
+
+        callers: list[socket.socket] = []
+        Thread(target=serve, daemon=True).start()
+        yield server.getsockname()[1]
+        for caller in callers:
+            caller.close()
+        server.shutdown(socket.SHUT_RDWR)
+
+
+@contextmanager
+def web_server() -> Iterator[int]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), SimpleHTTPRequestHandler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_port
+        server.shutdown()
+
+
+@pytest.mark.parametrize("other", ["silent", "ssh", "web"])
+def test_a_port_of_another_server_is_told_soon(tmp_path: Path, other: str) -> None:
+    made = {"silent": lambda: greeter(b""), "ssh": lambda: greeter(b"SSH-2.0-OpenSSH_9.6\r\n"), "web": web_server}
+    words = ("tokenize", *FLAGS, "--out", tmp_path / "s.zarr", "--quiet", "--dask")
+    with made[other]() as port:
+        address, begun = f"tcp://127.0.0.1:{port}", time.monotonic()
+        with start("gmn-prep", *words, address, cwd=tmp_path, stderr=subprocess.PIPE) as job:
+            try:
+                job.wait(60)  # it used to wait for ever
+            finally:
+                job.send_signal(signal.SIGKILL)
+            _, said = job.communicate()
+    assert time.monotonic() - begun < 40  # ten seconds, on a busy machine
+    assert job.returncode == 2
+    assert f"no Dask scheduler answers at '{address}'" in said
+    assert "--dask tcp://HOST:8786" in said
+    assert said.count("\n") == 1
+
+
+def test_the_address_of_a_worker_is_told(tmp_path: Path, cluster: Any) -> None:
+    worker = next(iter(cluster.scheduler_info(n_workers=-1)["workers"]))
+    with pytest.raises(ConfigError, match="a Dask worker is there, not the scheduler"):
+        make(tmp_path / "s.zarr", dask=worker)
+
+
+def test_waiting_for_workers_is_told_and_a_lost_scheduler_is_one_line(tmp_path: Path) -> None:
+    """No worker at first, then one that is killed, then no scheduler."""
+    words = ("tokenize", *FLAGS, "--out", tmp_path / "s.zarr", "--dask")
+    with (
+        scheduler() as (process, address),
+        start("gmn-prep", *words, address, cwd=tmp_path, stderr=subprocess.PIPE) as job,
+    ):
+        assert job.stderr is not None
+        lines = iter(job.stderr)
+        assert next(lines) == f"the Dask scheduler at '{address}' has no workers; waiting 60 s for one to join\n"
+        with worker_of(address) as worker:
+            assert any("parts on 1 Dask workers" in line for line in lines)
+            worker.kill()
+        assert any("no Dask worker is left; waiting for workers" in line for line in lines)
+        process.kill()
+        rest = list(lines)
+    assert job.returncode == 2
+    assert len(rest) == 1, rest  # nothing of Dask's own
+    assert rest[0].startswith("error: the Dask cluster could not go on")
+
+
+def test_a_worker_that_does_not_see_the_folder_says_so(tmp_path: Path, cluster: Any) -> None:
+    with pytest.raises(StoreError, match=r"does not see .*; --out must be a folder that all workers see"):
+        map_tokens(cluster, tmp_path / "elsewhere.zarr", "0", {0: 1}, Phases())

@@ -83,6 +83,21 @@ def test_a_dry_run_says_what_is_needed(table: Path, tmp_path: Path) -> None:
     assert told.estimate.beside_bytes > 16 * made.manifest.graph.slots
 
 
+def test_a_dry_run_refuses_what_the_run_refuses(table: Path, tmp_path: Path) -> None:
+    sparse = tmp_path / "sparse.parquet"
+    ids = np.arange(400) * 1_000
+    parquet.write_table(pa.table({"src": ids[:-1], "dst": ids[1:]}), sparse)
+    for dataset, settings, message in (
+        (sparse, {}, "most of those numbers are missing"),
+        (table, {"directed": True}, "--directed and --memory do not go together"),
+    ):
+        for dry_run in (True, False):
+            with pytest.raises((DatasetError, ConfigError), match=message):
+                make(dataset, tmp_path / "s.zarr", memory=1.0, dry_run=dry_run, **settings)
+    words = ("tokenize", "--dataset", table, "--m", 1, "--M", 1, "--s", 1, "--memory", 1, "--dry-run")
+    assert "on top" not in run("gmn-prep", *words, cwd=tmp_path).stdout  # there are no encodings
+
+
 def test_what_memory_cannot_bound_is_told(table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for settings, error, message in (
         ({"rwse": 4}, ConfigError, "--memory cannot bound random_walk"),
@@ -96,6 +111,7 @@ def test_what_memory_cannot_bound_is_told(table: Path, tmp_path: Path, monkeypat
     monkeypatch.setattr(large, "BYTES_PER_NODE", 1 << 30)
     with pytest.raises(ConfigError, match="is too little for 1,485 nodes; give at least"):
         make(table, tmp_path / "s.zarr", memory=1.0)
+    monkeypatch.undo()
     monkeypatch.setattr(large, "SPILL_BYTES", 1 << 50)
     with pytest.raises(StoreError, match="but its disk has"):
         make(table, tmp_path / "s.zarr", memory=1.0)

@@ -1,5 +1,6 @@
 """Stores in an object store: the same bytes, whatever the network does; read through a bounded cache."""
 
+import gc
 import re
 import threading
 import time
@@ -111,6 +112,54 @@ def test_the_cache_is_bounded_and_what_is_mapped_stays_readable(
         TokenStore.open(url)
 
 
+def test_a_batch_that_touches_all_blocks_keeps_the_bound_of_the_cache(
+    s3: FaultyProxy, url: StoreUrl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows come in any order and twice, with chosen repeats; every block is fetched once, and the batch is the same."""
+    graph = ring_graph(1200, 600, edge_features=True)
+    local = write_store(tmp_path / "local.zarr", graph, SETTINGS, block_size=50)
+    write_store(url, graph, SETTINGS, block_size=50)
+    limit = sum(map(len, tree(local.path / "tokens").values())) * 2 // 3  # of 24 blocks: mapped are 8 at most
+    monkeypatch.setenv("GMN_CACHE_GB", str(limit / 1e9))
+    ids = np.random.default_rng(0).permutation(np.append(np.arange(1200), [3, 700]))
+    repeats = np.random.default_rng(1).integers(0, 2, (ids.size, 3, 2))
+    store, s3.log = TokenStore.open(url), []
+    held, ended = [0], threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(0.005):
+            sizes = [int(folder.name.split("-")[1]) for folder in (tmp_path / "cache").glob("*-*[0-9]")]
+            held.append(sum(sizes))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        found, wanted = (one.view().gather(ids, repeats=repeats) for one in (store, local))
+    finally:
+        ended.set()
+        watcher.join()
+    for name in ("node_ids", "nodes", "node_ptr", "edges", "edge_ptr", "edge_slots", "walks"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
+        assert getattr(found, name).dtype == getattr(wanted, name).dtype
+    assert 0 < max(held) <= limit
+    fetched = [path for path in chunks_fetched(s3) if "/walks/" in path]
+    assert len(set(fetched)) == 24
+    assert len(fetched) <= 28  # a block that was fetched ahead may go before it is read
+
+
+@pytest.mark.usefixtures("s3")
+def test_a_cache_that_one_block_overfills_shrinks_when_the_store_is_closed(
+    url: StoreUrl, local: TokenStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy_store(local.path, url)
+    monkeypatch.setenv("GMN_CACHE_GB", "1e-6")
+    store = TokenStore.open(url)
+    assert store.view().gather(np.arange(40)).nodes.size == local.view().gather(np.arange(40)).nodes.size
+    del store
+    gc.collect()
+    assert sum(len(content) for content in tree(tmp_path / "cache").values()) <= 1000
+
+
 def test_faults_of_the_network_are_waited_out(s3: FaultyProxy, url: StoreUrl, tmp_path: Path) -> None:
     graph = ring_graph(edge_features=True)
     local = write_store(tmp_path / "local.zarr", graph, SETTINGS)
@@ -121,6 +170,16 @@ def test_faults_of_the_network_are_waited_out(s3: FaultyProxy, url: StoreUrl, tm
     copy_store(url, tmp_path / "copy.zarr")
     assert s3.busy == s3.cut_downloads == 0
     assert objects(url) == tree(local.path) == tree(tmp_path / "copy.zarr")
+
+
+def test_downloads_that_are_always_cut_are_told_as_such(
+    s3: FaultyProxy, url: StoreUrl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "RETRIES", 2)  # or it takes half a minute
+    s3.put(f"{url.prefix}/x", bytes(1000))
+    s3.cut_downloads = 1000
+    with pytest.raises(StoreError, match=r"the connection to .* was cut while x was read"):
+        content_of(url, "x")
 
 
 @pytest.mark.usefixtures("s3")

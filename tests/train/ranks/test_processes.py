@@ -2,9 +2,11 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
@@ -14,7 +16,7 @@ import torch
 from gmn_train.runs.folder import RunFolder
 from gmn_train.runs.start import resume_run, start_runs
 from gmn_train.runs.watching.display import Watcher
-from tests.end_to_end.commands import start
+from tests.end_to_end.commands import run, start
 from tests.train.ranks import worker
 from tests.train.ranks.runs import configs, write_stores
 from tests.train.small_runs import last_weights
@@ -85,3 +87,72 @@ def test_a_killed_process_ends_the_run_with_one_line_and_another_number_resumes_
     start_runs(config, Watcher(), run_dir=folder / "unbroken")
     found, expected = last_weights(config, killed), last_weights(config, folder / "unbroken")
     assert all(torch.equal(found[name], expected[name]) for name in expected)
+
+
+def test_a_dry_run_says_what_its_estimate_is_of(folder: Path) -> None:
+    done = run("gmn-train", "run", "--store", folder / "one.zarr", *SHORT[2:4], "--procs", 2, "--dry-run", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    told = " ".join(done.stdout.split())
+    assert "one process in one piece, as without --procs; this run has 2 processes and 8 grains" in told
+
+
+def torchrun(
+    folder: Path, words: Sequence[object], *, processes: int = 1, node: tuple[int, int, int] | None = None
+) -> "subprocess.Popen[str]":
+    """`gmn-train run` by torchrun; node: (rank, nodes, port) of one launcher of several on a rendezvous."""
+    line = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(processes)]
+    if node is None:
+        line.append("--standalone")
+    else:
+        rank, nodes, port = node
+        line += ["--nnodes", str(nodes), "--node-rank", str(rank), "--rdzv-backend", "c10d", "--rdzv-id", "test"]
+        line += ["--rdzv-endpoint", f"127.0.0.1:{port}", "--local-addr", "127.0.0.1"]
+    line += ["-m", "gmn_train", *map(str, words)]
+    environment = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(line, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True)
+
+
+SHORT = ["--epochs", 2, "--mode", "full", "--threads", 1, "--quiet", "--recipe", "none"]
+SHORT += [word for key in ("width=8", "states=4", "node_layers=1") for word in ("--set", f"model.{key}")]
+
+
+def test_torchrun_with_one_process_gives_the_weights_of_two(folder: Path) -> None:
+    call = ["run", "--store", folder / "one.zarr", *SHORT, "--run-dir"]
+    for processes in (1, 2):
+        with torchrun(folder, [*call, folder / f"torchrun-{processes}"], processes=processes) as launcher:
+            _, said = launcher.communicate()
+        assert launcher.returncode == 0, said
+    with start("gmn-train", *call, folder / "procs-1", "--procs", 1, cwd=folder) as one:
+        pass
+    assert one.returncode == 0
+    config = RunFolder(folder / "torchrun-1").config()
+    expected = last_weights(config, folder / "torchrun-1")
+    for other in ("torchrun-2", "procs-1"):
+        assert RunFolder(folder / other).config().grains == config.grains == 8
+        found = last_weights(config, folder / other)
+        assert all(torch.equal(found[name], expected[name]) for name in expected)
+
+
+@pytest.mark.parametrize("differs", ["seed", "progress"])
+def test_launchers_that_start_different_runs_end_with_one_line(folder: Path, differs: str) -> None:
+    """Two launchers on one rendezvous: with other seeds, or with run folders of which one has a checkpoint."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    paths = [folder / f"mixed-{differs}-{rank}" for rank in range(2)]
+    calls = [["run", "--store", folder / "one.zarr", *SHORT, "--run-dir", path] for path in paths]
+    if differs == "seed":
+        calls = [[*call, "--seed", rank] for rank, call in enumerate(calls)]
+        message = "error: the processes of this run differ: seed is "
+    else:
+        with start("gmn-train", *calls[0], "--procs", 1, cwd=folder) as before:
+            pass
+        assert before.returncode == 0
+        message = "error: the processes of this run differ: the progress in the run's folder is "
+    first = torchrun(folder, calls[0], node=(0, 2, port))
+    with first, torchrun(folder, calls[1], node=(1, 2, port)) as second:
+        for launcher in (first, second):
+            _, said = launcher.communicate()
+            assert launcher.returncode != 0
+            assert [line[: len(message)] for line in said.splitlines() if line.startswith("error")] == [message], said
+            assert "exitcode  : 2 " in said
+    assert not RunFolder(paths[1]).exists

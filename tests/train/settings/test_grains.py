@@ -7,6 +7,7 @@ import pytest
 from gmn_pipeline import TokenSettings
 from gmn_pipeline.console.config import identity
 from gmn_pipeline.errors import ConfigError
+from gmn_train.settings.request import read_request
 from tests.train.model_stores import model_store
 from tests.train.small_runs import many_graphs, settings_for
 
@@ -22,6 +23,13 @@ def test_processes_are_no_part_of_a_run_and_grains_are(store: Path) -> None:
     assert settings_for(store, procs=9).grains == 16
     assert identity(two) == identity(eight) != identity(plain)
     assert identity(settings_for(store, grains=1)) == identity(plain)
+
+
+def test_one_process_that_was_asked_for_is_cut_as_several_are(store: Path, tmp_path: Path) -> None:
+    asked, plain = (read_request({"store": store, "procs": procs}).config for procs in (1, None))
+    assert (asked.grains, plain.grains) == (8, None)
+    (tmp_path / "config.toml").write_text(f'store = "{store}"\nprocs = 1\n')  # as every plain run has it
+    assert read_request({}, tmp_path / "config.toml").config.grains is None
 
 
 def test_more_processes_than_grains_are_refused(store: Path) -> None:

@@ -98,6 +98,7 @@ def report_plan(plan: Planned, count: int, *, as_json: bool) -> None:
             "mode": config.mode, "device": header.device, "epochs": config.epochs, "parameters": header.parameters,
             "training_items": header.training_items, "not_read": list(header.unread), "runs": count,
             "estimate": None if estimate is None else vars(estimate),
+            "estimate_of": "one process in one piece", "processes": config.procs, "grains": plan.grains,
         }  # fmt: skip
         print_json(facts)
         return
@@ -114,4 +115,7 @@ def report_plan(plan: Planned, count: int, *, as_json: bool) -> None:
         ("time", f"about {duration_text(estimate.seconds)}: {config.epochs} epochs of {each}{runs}"),
         ("run", f"{header.path} (not written: dry run)"),
     ]
+    if plan.grains is not None:
+        cut = f"{config.procs} process{'es' * (config.procs > 1)} and {plan.grains} grains"
+        rows.insert(0, ("of", f"one process in one piece, as without --procs; this run has {cut}"))
     console.print(two_columns("estimate", rows))

@@ -87,6 +87,14 @@ class EdgeQuery:
             )
         return EdgeFacts(rows, loops, most)
 
+    def refuse_names(self, most: int) -> None:
+        """DatasetError where most numbers up to the largest id are missing: they are names rather than numbers."""
+        if most + 1 > 1000 + 2 * self.distinct():
+            raise DatasetError(
+                f"{self.path.name} names nodes up to {most:,}, and most of those numbers are missing: names rather "
+                "than numbers, which --memory needs; number the nodes from 0"
+            )
+
     def distinct(self) -> int:
         """How many different ids there are."""
         ((count,),) = self._rows(

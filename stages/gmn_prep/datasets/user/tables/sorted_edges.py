@@ -19,12 +19,17 @@ from gmn_prep.datasets.user.user_graph import graph_from_arrays
 from gmn_prep.datasets.user.user_task import parse_task
 
 
-def read_sorted_edges(path: Path, options: DatasetOptions, scratch: Scratch) -> tuple[Graph, tuple[str, ...]]:
-    """The graph on mapped arrays, and notes: those of the plain reader for the same tables. Raises DatasetError."""
+def check_options(options: DatasetOptions) -> None:
+    """DatasetError for what needs the edges in memory."""
     links = parse_task(options.task)[0] == "link"
     for option, given in (("--directed", options.directed), ("--task link", links)):
         if given:
             raise DatasetError(f"{option} and --memory do not go together; leave one out")
+
+
+def read_sorted_edges(path: Path, options: DatasetOptions, scratch: Scratch) -> tuple[Graph, tuple[str, ...]]:
+    """The graph on mapped arrays, and notes: those of the plain reader for the same tables. Raises DatasetError."""
+    check_options(options)
     notes: list[str] = []
     place = find_node_table(path, options)
     nodes = None if place is None else NodeStream(place, options, notes)
@@ -57,15 +62,8 @@ def _sort(query: EdgeQuery, folder: Path, nodes: int | None) -> dict[str, Any]:
             file.write(kept[:count].data)
             slots += count
     np.cumsum(indptr, out=indptr)
-    if (
-        nodes is None
-        and n > 1000 + 2 * int(np.count_nonzero(small_degrees(indptr)))
-        and n > 1000 + 2 * query.distinct()
-    ):
-        raise DatasetError(
-            f"{name} names nodes up to {facts.most:,}, and most of those numbers are missing: names rather than "
-            "numbers, which --memory needs; number the nodes from 0"
-        )
+    if nodes is None and n > 1000 + 2 * int(np.count_nonzero(small_degrees(indptr))):
+        query.refuse_names(facts.most)
     indptr.flush()
     indices: Any = (
         np.memmap(folder / "indices.bin", id_dtype(n), "r", shape=(slots,)) if slots else np.empty(0, id_dtype(n))
