@@ -104,9 +104,10 @@ def judge_finalists(finalists: Sequence[Finalist], *, higher: bool) -> Verdict |
         return Verdict(chosen, control, rival, noise, "the control was not tried, so there is nothing to compare with")
     gain = sign * (rival.mean - control.mean)
     if noise is None or min(len(rival.repeats), len(control.repeats)) < 2:
-        best_now = rival if sign * (rival.first - control.first) > 0 else control
-        line = "one seed each, so nothing is decided: the finalists were not repeated"
-        return Verdict(best_now, control, rival, None, line)
+        repeated = bool(rival.repeats and control.repeats)  # or else a mean would be compared with a lucky first value
+        ahead = sign * (rival.mean - control.mean if repeated else rival.first - control.first)
+        line = "nothing is decided: the time was too short to train both sides with two further seeds"
+        return Verdict(rival if ahead > 0 else control, control, rival, None, line)
     margin = ERRORS * noise * math.sqrt(1 / len(rival.repeats) + 1 / len(control.repeats))
     facts = f"{rival.model} {rival.text}, {CONTROL} {control.text}; the difference of {gain:+.4f} is"
     if gain > margin:

@@ -42,8 +42,11 @@ def test_less_is_better_for_errors() -> None:
 def test_one_seed_decides_nothing() -> None:
     verdict = judge([], [])
     assert verdict.noise is None
-    assert verdict.line.startswith("one seed each, so nothing is decided")
+    assert verdict.line.startswith("nothing is decided: the time was too short")
     assert verdict.chosen.model == "gmn"  # the better first value
+    further = judge([0.70], [0.80, 0.81])
+    assert further.line.startswith("nothing is decided")
+    assert further.chosen.model == "mpnn"  # a first value is lucky; a further seed is not
 
 
 def test_the_best_of_a_side_is_the_one_whose_further_seeds_are_best() -> None:
