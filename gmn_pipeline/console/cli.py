@@ -4,9 +4,12 @@ A command parses, calls one function, reports. Nothing heavy is imported here, s
 """
 
 import errno
+import gc
 import inspect
 import shlex
 import sys
+import traceback
+import warnings
 from collections.abc import Callable
 from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
@@ -165,7 +168,23 @@ def _explain(error: Exception, *, debug: bool) -> int:
     if message is None or debug:
         raise error
     fail(message)
+    _let_go(error)
     return GmnError.exit_code
+
+
+def _let_go(error: BaseException) -> None:
+    """Destroy what the failed work had half made. Destructors that fail for the same reason have nothing to add."""
+    said, sys.unraisablehook = sys.unraisablehook, lambda _: None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            parts: BaseException | None = error
+            while parts is not None:
+                traceback.clear_frames(parts.__traceback__)
+                parts.__traceback__, parts = None, parts.__context__
+            gc.collect()
+    finally:
+        sys.unraisablehook = said
 
 
 def _end_of_output(error: OSError) -> int:

@@ -1,5 +1,6 @@
 """What both commands offer: version, -h, completion, flags without types, nearest names."""
 
+import errno
 import re
 import signal
 import sys
@@ -138,6 +139,28 @@ def test_ctrl_c_that_python_drops_is_an_interruption_all_the_same(capsys: pytest
 
     run_interrupted(app)
     assert capsys.readouterr().err == "error: interrupted; run the same command again to continue where it stopped\n"
+    assert sys.unraisablehook is hook
+
+
+class FailsToGo:
+    """As a half-made event loop does where no more files can be opened."""
+
+    def __del__(self) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+
+def test_what_destructors_say_after_an_error_of_the_machine_is_not_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    app, hook = make_app("a test"), sys.unraisablehook
+
+    @app.command("work")
+    def work() -> None:
+        half_made = FailsToGo()  # noqa: F841
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with pytest.raises(SystemExit) as end:
+        run_app(app, ["work"])
+    assert end.value.code == 2
+    assert capsys.readouterr().err.count("\n") == 1
     assert sys.unraisablehook is hook
 
 
