@@ -155,7 +155,9 @@ def test_the_head_of_a_small_set_reads_the_last_layer(train: int, columns: int, 
     facts = DataFacts(10_000, False, "node", train, columns=columns, edge_features=False, homophily=homophily)
     chosen = choose_settings(facts, TrainConfig(store=Path("a.zarr")))
     assert chosen["model.head_reads"] == reads
-    assert ("model.width" in chosen) == (train > 5000), "wide where labels and columns are many"
+    light = homophily > 0 and train < 5000
+    wide = 256 if light else 128 if train > 5000 else None
+    assert chosen.get("model.width") == wide, "wide where labels and columns are many, or layers few"
     assert (chosen.get("model.residual") == "none") == (homophily > 0)
 
 
