@@ -1,7 +1,7 @@
 """Features that are mostly zeros, such as words of a text, by their other entries.
 
 A product with all of them costs what the zeros cost. CiteSeer has 3,327 nodes with 32 of 3,703 words each: projecting
-them to 64 features, half of them hidden, forward and backward, took 396 ms on one thread, and takes 12 ms.
+them to 64 features, half of them hidden, forward and backward, took 176 ms on one idle thread, and takes 3.8 ms.
 """
 
 from dataclasses import dataclass
