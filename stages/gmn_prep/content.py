@@ -36,16 +36,22 @@ def write_encodings(
 
 
 def _map_encoding(writer: StoreWriter, graph: Graph, name: str, phases: Phases, cluster: "Client") -> bool:
-    """Compute an encoding on the cluster, unless its rows cannot be computed apart or shared in a folder."""
-    from gmn_prep.parts.dask_map import map_encoding
-    from gmn_prep.parts.encoding_parts import can_be_cut, join_encoding, share_encoding
+    """Compute an encoding on the cluster, unless its rows cannot be computed apart."""
+    from gmn_prep.parts import encoding_parts as parts
+    from gmn_prep.parts.dask_map import gather_encoding, map_encoding
 
     place, manifest = writer.place, writer.manifest
-    if not can_be_cut(name) or not isinstance(place, Path):
+    if not parts.can_be_cut(name):
         return False
-    chunks = share_encoding(place, manifest, graph, name)
-    map_encoding(cluster, place, manifest.fingerprint, name, chunks, phases)
-    writer.write_group(f"encodings/{name}", join_encoding(place, manifest, name, chunks))
+    if isinstance(place, Path):
+        chunks = parts.share_encoding(place, manifest, graph, name)
+        map_encoding(cluster, place, manifest.fingerprint, name, chunks, phases)
+        arrays = parts.join_encoding(place, manifest, name, chunks)
+    else:
+        shared = parts.compute_shared(manifest, graph, name)
+        rows = gather_encoding(cluster, place, manifest.fingerprint, name, parts.cut_rows(graph, shared), phases)
+        arrays = parts.join_parts(manifest, name, shared, rows)
+    writer.write_group(f"encodings/{name}", arrays)
     return True
 
 

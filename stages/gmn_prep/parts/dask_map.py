@@ -18,7 +18,8 @@ from gmn_pipeline.place import StorePlace, as_place
 from gmn_pipeline.store.format.schema import block_group
 from gmn_pipeline.store.reading.reader import TokenStore
 from gmn_pipeline.store.writing.verbs import has_group, write_block
-from gmn_prep.parts.encoding_parts import write_encoding_rows
+from gmn_pipeline.types import Array
+from gmn_prep.parts.encoding_parts import compute_rows, compute_shared, write_encoding_rows
 from gmn_prep.parts.token_parts import open_tokenizer
 from gmn_prep.phases import Phases
 from gmn_prep.tokens.tokenizer import Tokenizer
@@ -48,6 +49,15 @@ def map_encoding(
     _run(client, write_some_rows, tasks, phases, name.replace("_", " "))
 
 
+def gather_encoding(
+    client: "Client", place: StorePlace, fingerprint: str, name: str, chunks: list[tuple[int, int]], phases: Phases
+) -> list[dict[str, Array]]:
+    """As `map_encoding`, but the workers hand their rows over; returns them in the order of the ranges."""
+    tasks = [((str(place), fingerprint, name, lo, hi), hi - lo) for lo, hi in chunks]
+    rows: list[dict[str, Array]] = _run(client, compute_some_rows, tasks, phases, name.replace("_", " "))
+    return rows
+
+
 def write_one_block(path: str, fingerprint: str, number: int) -> None:
     """On a worker: tokenize one block and write it, unless it is there."""
     place = as_place(path)
@@ -62,6 +72,19 @@ def write_one_block(path: str, fingerprint: str, number: int) -> None:
 def write_some_rows(path: str, fingerprint: str, name: str, lo: int, hi: int) -> None:
     """On a worker: rows of an encoding."""
     write_encoding_rows(_open(path, fingerprint)[0], name, lo, hi)
+
+
+def compute_some_rows(path: str, fingerprint: str, name: str, lo: int, hi: int) -> dict[str, Array]:
+    """On a worker: rows of an encoding, which the coordinator is to have."""
+    with _opening:
+        shared = _shared(path, fingerprint, name)
+    return compute_rows(_open(path, fingerprint)[0], shared, name, lo, hi)
+
+
+@lru_cache(maxsize=1)
+def _shared(path: str, fingerprint: str, name: str) -> dict[str, Array]:
+    store = _opened(path, fingerprint)[0]
+    return compute_shared(store.manifest, store.graph, name)
 
 
 def _open(path: str, fingerprint: str) -> tuple[TokenStore, Tokenizer]:
@@ -82,25 +105,27 @@ def _opened(path: str, fingerprint: str) -> tuple[TokenStore, Tokenizer]:
     return store, open_tokenizer(store)
 
 
-def _run(client: "Client", function: Callable[..., None], tasks: list[Any], phases: Phases, name: str) -> None:
-    """Run a function on the workers, for each task with its weight in nodes. Raises StoreError."""
+def _run(client: "Client", function: Callable[..., Any], tasks: list[Any], phases: Phases, name: str) -> list[Any]:
+    """Run a function on the workers, for each task with its weight in nodes; returns the results. Raises StoreError."""
     from distributed import as_completed
 
     total = sum(weight for _, weight in tasks)
     workers = len(client.scheduler_info(n_workers=-1)["workers"])
     phases.say(f"{name}: {len(tasks):,} parts on {workers:,} Dask workers")
-    futures: dict[Any, int] = {}
+    futures: dict[Any, int] = {}  # number of each task, in their order
+    results: list[Any] = [None] * len(tasks)
     try:
         with (
             _tell_when_no_worker_is_left(client, name, phases),
             client.as_current(),
             phases.phase(name, total, "nodes") as advance,
         ):
-            for arguments, weight in tasks:
-                futures[client.submit(function, *arguments, pure=False, retries=RETRIES)] = weight
+            for number, (arguments, _) in enumerate(tasks):
+                futures[client.submit(function, *arguments, pure=False, retries=RETRIES)] = number
             for done, future in enumerate(as_completed(futures), start=1):
-                future.result()
-                advance(futures[future])
+                number = futures[future]
+                results[number] = future.result()
+                advance(tasks[number][1])
                 if 10 * done // len(tasks) > 10 * (done - 1) // len(tasks):
                     phases.tell_share(name, done, len(tasks))
     except GmnError as error:
@@ -110,7 +135,14 @@ def _run(client: "Client", function: Callable[..., None], tasks: list[Any], phas
     finally:
         with suppress(Exception):
             client.cancel(list(futures))
-            client.run(_opened.cache_clear)  # workers outlive this command: let go of the store
+            client.run(_forget)  # workers outlive this command
+    return results
+
+
+def _forget() -> None:
+    """On a worker: let go of the store."""
+    _opened.cache_clear()
+    _shared.cache_clear()
 
 
 @contextmanager

@@ -1,5 +1,10 @@
-"""Encodings in parts: ranges of rows that any process computes and leaves beside the store, joined by one writer."""
+"""Encodings in parts: ranges of rows that any process computes, joined by one writer.
 
+Beside a store in a folder, rows are left as files: a coordinator that dies loses none of them. Beside one in object
+storage there is no such place, so workers derive what rows share from the graph and hand their rows over.
+"""
+
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -29,16 +34,27 @@ def share_encoding(path: Path, manifest: Manifest, graph: Graph, name: str) -> l
     folder = parts_folder(path, manifest) / name
     shared = map_shared(folder / "shared")
     if shared is None:
-        with workers(1):
-            shared = load_code(ENCODINGS[name].share or dict)(graph, manifest.encodings[name])
+        shared = compute_shared(manifest, graph, name)
         write_shared(folder / "shared", shared)
+    return cut_rows(graph, shared)
+
+
+def compute_shared(manifest: Manifest, graph: Graph, name: str) -> dict[str, Array]:
+    """What every range of rows reads."""
+    with workers(1):
+        shared: dict[str, Array] = load_code(ENCODINGS[name].share or dict)(graph, manifest.encodings[name])
+    return shared
+
+
+def cut_rows(graph: Graph, shared: Mapping[str, Array]) -> list[Chunk]:
+    """The ranges of rows, which depend on the graph alone."""
     return encoding_chunks(graph, shared, parts=max(1, min(MOST_PARTS, graph.num_nodes // LEAST_ROWS)))
 
 
 def write_encoding_rows(store: TokenStore, name: str, lo: int, hi: int) -> None:
     """Compute rows lo .. hi of an encoding and leave them beside the store, unless they are there."""
     assert isinstance(store.path, Path), "rows of an encoding are shared in a folder"
-    manifest, folder = store.manifest, parts_folder(store.path, store.manifest) / name
+    folder = parts_folder(store.path, store.manifest) / name
     if _rows(folder, lo).is_dir():
         return
     shared = map_shared(folder / "shared")
@@ -46,11 +62,17 @@ def write_encoding_rows(store: TokenStore, name: str, lo: int, hi: int) -> None:
         if has_group(store.path, f"encodings/{name}"):  # another process was faster and has tidied up
             return
         raise StoreError(f"{folder}/shared is missing; run the command that plans {store.path} again")
+    write_shared(_rows(folder, lo), compute_rows(store, shared, name, lo, hi))
+
+
+def compute_rows(store: TokenStore, shared: Mapping[str, Array], name: str, lo: int, hi: int) -> dict[str, Array]:
+    """Rows lo .. hi of every array of an encoding."""
+    manifest = store.manifest
     specs = fixed_groups(manifest)[f"encodings/{name}"]
     out = {array: np.empty((hi - lo, *spec.shape[1:]), spec.dtype) for array, spec in specs.items()}
     with workers(1):
         load_code(ENCODINGS[name].fill or dict)(store.graph, shared, manifest.encodings[name], lo, hi, out)
-    write_shared(_rows(folder, lo), out)
+    return out
 
 
 def join_encoding(path: Path, manifest: Manifest, name: str, chunks: list[Chunk]) -> dict[str, Array]:
@@ -62,8 +84,15 @@ def join_encoding(path: Path, manifest: Manifest, name: str, chunks: list[Chunk]
         if has_group(path, f"encodings/{name}"):
             return {}
         raise StoreError(f"{folder} lost some of its parts while it was joined; run the same command again")
+    return join_parts(manifest, name, shared, whole)
+
+
+def join_parts(
+    manifest: Manifest, name: str, shared: Mapping[str, Array], parts: Sequence[Mapping[str, Array]]
+) -> dict[str, Array]:
+    """The arrays of an encoding, from the rows of all ranges in their order."""
     rows = {
-        array: np.concatenate([np.empty((0, *spec.shape[1:]), spec.dtype), *(part[array] for part in whole)])
+        array: np.concatenate([np.empty((0, *spec.shape[1:]), spec.dtype), *(part[array] for part in parts)])
         for array, spec in fixed_groups(manifest)[f"encodings/{name}"].items()
     }
     return join_rows(shared, rows)

@@ -98,6 +98,34 @@ def test_killed_workers_change_no_byte(
     assert [path.name for path in tmp_path.iterdir()] == ["s.zarr"]  # nothing is left beside it
 
 
+@pytest.mark.usefixtures("s3")
+def test_rows_and_blocks_of_an_object_store_come_from_workers(
+    tmp_path: Path, plain: dict[str, dict[str, bytes]]
+) -> None:
+    """One worker holds rows of the encoding when it is killed: others compute them."""
+    url = "s3://bucket/dask/s.zarr"
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, memory_limit=0, dashboard_address=":0", silence_logs=50
+        ) as made,
+        distributed.Client(made, set_as_default=False) as client,
+    ):
+        worker, process = next(iter(client.run(os.getpid).items()))
+        words = ("tokenize", *FLAGS, "--rwse-mode", "estimate", "--out", url, "--dask", client.scheduler.address)
+        with start("gmn-prep", *words, cwd=tmp_path, stderr=subprocess.PIPE) as job:
+            assert job.stderr is not None
+            lines = iter(job.stderr)
+            assert any(f"random walk: {PARTS} parts on 2 Dask workers" in line for line in lines)
+            os.kill(process, signal.SIGSTOP)  # it keeps the parts that it is given
+            while not client.processing().get(worker):
+                time.sleep(0.01)
+            os.kill(process, signal.SIGKILL)
+            rest = list(lines)
+        assert job.returncode == 0, rest
+    assert run("gmn-prep", "copy", url, "s.zarr", "--quiet", cwd=tmp_path).returncode == 0
+    assert tree(tmp_path / "s.zarr") == plain["estimate"]
+
+
 def test_two_coordinators_at_once(tmp_path: Path, cluster: Any, plain: dict[str, dict[str, bytes]]) -> None:
     """As on hosts whose file system does not lock: the lock's file is taken away."""
     store = tmp_path / "s.zarr"
