@@ -60,10 +60,10 @@ def check_loaded_kernels() -> None:
         return
 
     def load_checked(self: Any, signature: Any, context: Any) -> Any:
-        found = load(self, signature, context)
-        if found is not None and tuple(found.signature.args) != tuple(normalize_signature(signature)[0]):
+        overload = load(self, signature, context)
+        if overload is not None and tuple(overload.signature.args) != tuple(normalize_signature(signature)[0]):
             return None
-        return found
+        return overload
 
     load_checked.is_checked = True  # type: ignore[attr-defined]
     FunctionCache.load_overload = load_checked

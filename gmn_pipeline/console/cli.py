@@ -174,7 +174,7 @@ def _explain(error: Exception, *, debug: bool) -> int:
 
 def _let_go(error: BaseException) -> None:
     """Destroy what the failed work had half made. Destructors that fail for the same reason have nothing to add."""
-    said, sys.unraisablehook = sys.unraisablehook, lambda _: None
+    hook_before, sys.unraisablehook = sys.unraisablehook, lambda _: None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -184,7 +184,7 @@ def _let_go(error: BaseException) -> None:
                 parts.__traceback__, parts = None, parts.__context__
             gc.collect()
     finally:
-        sys.unraisablehook = said
+        sys.unraisablehook = hook_before
 
 
 def _end_of_output(error: OSError) -> int:

@@ -20,12 +20,12 @@ def is_symmetric(indptr, indices):
 
     Nodes come in order, so those that list w must be the neighbours of w, one after the other.
     """
-    found = np.zeros(indptr.size - 1, np.int64)
+    matches = np.zeros(indptr.size - 1, np.int64)
     for node in range(indptr.size - 1):
         for slot in range(indptr[node], indptr[node + 1]):
             w = indices[slot]
-            reverse = indptr[w] + found[w]
+            reverse = indptr[w] + matches[w]
             if reverse >= indptr[w + 1] or indices[reverse] != node:
                 return False
-            found[w] += 1
+            matches[w] += 1
     return True

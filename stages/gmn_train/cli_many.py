@@ -95,7 +95,7 @@ def search(
     from gmn_train.search.searching import search as run_search
 
     keys = tuple(key.strip() for key in (over or "").split(",") if key.strip())
-    found = run_search(
+    outcome = run_search(
         asked,
         time,
         display,
@@ -108,4 +108,4 @@ def search(
         out=out,
     )
     if not quiet:
-        report_search(found, str(asked.config.store), as_json=json)
+        report_search(outcome, str(asked.config.store), as_json=json)

@@ -77,11 +77,11 @@ class Objects:
         for attempt in range(RETRIES + 1):
             options: Any = {"range": {"offset": done}} if done else None
             try:
-                found = obstore.get(client or self._client, name, options=options)
-                size = found.meta["size"]
+                response = obstore.get(client or self._client, name, options=options)
+                size = response.meta["size"]
                 if most is not None and size > most:
                     raise StoreCorruptError(f"{self}/{name} has {size:,} bytes, expected at most {most:,}")
-                for piece in found.stream(PIECE):
+                for piece in response.stream(PIECE):
                     done += len(piece)
                     yield piece
                 return
@@ -106,15 +106,15 @@ class Objects:
 
         with self._telling(folder):
             pages = obstore.list(self._client, prefix=folder or None)
-            return {found["path"]: found["size"] for page in pages for found in page}
+            return {entry["path"]: entry["size"] for page in pages for entry in page}
 
     def list(self, folder: str) -> list[str]:
         """The names in a folder, sorted; a folder's end with `/`."""
         import obstore
 
         with self._telling(folder):
-            found = obstore.list_with_delimiter(self._client, prefix=folder or None)
-        names = [f"{path}/" for path in found["common_prefixes"]] + [entry["path"] for entry in found["objects"]]
+            listing = obstore.list_with_delimiter(self._client, prefix=folder or None)
+        names = [f"{path}/" for path in listing["common_prefixes"]] + [entry["path"] for entry in listing["objects"]]
         return sorted(name.removeprefix(f"{folder}/") for name in names)
 
     def create(self, name: str, content: Content) -> None:

@@ -26,10 +26,10 @@ class ObjectTarget:
         self._objects = objects
 
     def begin(self) -> None:
-        found = self._objects.list("")
-        if found and MARKER not in found:  # with it, another writer has begun just now
+        names = self._objects.list("")
+        if names and MARKER not in names:  # with it, another writer has begun just now
             raise StoreClashError(
-                f"{self._objects} holds {found[0]} and is not a token store; choose another --out or remove it"
+                f"{self._objects} holds {names[0]} and is not a token store; choose another --out or remove it"
             )
 
     def having(self, groups: Iterable[str]) -> set[str]:

@@ -80,8 +80,8 @@ class TokenView:
         from gmn_pipeline.store.reading.join_batches import join_batches
 
         own = [chosen if chosen.shape[0] == 1 else chosen[rows] for rows in groups]
-        found = [self._gather(ids[rows], parts, some) for rows, some in zip(groups, own, strict=True)]
-        return join_batches(ids, list(zip(groups, found, strict=True)))
+        batches = [self._gather(ids[rows], parts, some) for rows, some in zip(groups, own, strict=True)]
+        return join_batches(ids, list(zip(groups, batches, strict=True)))
 
     def _gather(self, ids: IntArray, parts: Sequence[Part], chosen: IntArray) -> TokenBatch:
         """As `gather`, with all blocks of `ids` open at a time."""

@@ -97,9 +97,9 @@ def _wait_for_workers(client: "Client", address: str, say: Callable[[str], None]
 
 
 def _check_versions(client: "Client") -> None:
-    found = client.get_versions(packages=list(SAME_VERSIONS))
-    own = found["client"]["packages"]
-    for worker, facts in found["workers"].items():
+    versions = client.get_versions(packages=list(SAME_VERSIONS))
+    own = versions["client"]["packages"]
+    for worker, facts in versions["workers"].items():
         for package in SAME_VERSIONS:
             theirs = facts["packages"].get(package)
             if theirs != own[package]:

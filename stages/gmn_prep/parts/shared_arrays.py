@@ -42,10 +42,10 @@ def map_shared(folder: Path) -> dict[str, Array] | None:
     """The arrays of a folder, mapped; None where it was not written."""
     try:
         files = sorted(folder.glob("*.npy"))
-        found = {file.stem: np.asarray(np.load(file, mmap_mode="r", allow_pickle=False)) for file in files}
+        arrays = {file.stem: np.asarray(np.load(file, mmap_mode="r", allow_pickle=False)) for file in files}
     except FileNotFoundError:  # removed meanwhile: another process has completed the store
         return None
-    return found if folder.is_dir() else None
+    return arrays if folder.is_dir() else None
 
 
 def remove_parts(store: StorePlace) -> None:

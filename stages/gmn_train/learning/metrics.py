@@ -111,15 +111,15 @@ def _positives(scores: Array, y: Array) -> tuple[FloatArray, FloatArray]:
 def _counts(predicted: Array, y: Array) -> tuple[Array, Array, Array]:
     """How often a class is predicted rightly, predicted, and true; of each class that occurs."""
     classes, both = np.unique(np.concatenate([y, predicted]), return_inverse=True)
-    true, found = both[: len(y)], both[len(y) :]
-    right = np.bincount(true[true == found], minlength=len(classes))
-    return right, np.bincount(found, minlength=len(classes)), np.bincount(true, minlength=len(classes))
+    true, predictions = both[: len(y)], both[len(y) :]
+    right = np.bincount(true[true == predictions], minlength=len(classes))
+    return right, np.bincount(predictions, minlength=len(classes)), np.bincount(true, minlength=len(classes))
 
 
 def _f1(predicted: Array, y: Array) -> FloatArray:
     """Of each class that occurs."""
-    right, found, true = _counts(predicted, y)
-    return 2.0 * right / (true + found)
+    right, predictions, true = _counts(predicted, y)
+    return 2.0 * right / (true + predictions)
 
 
 def _mean_over_labels(metric: Callable[[Array, Array], float], scores: Array, y: Array) -> float:

@@ -40,7 +40,7 @@ def _facts(config: TrainConfig, folder: RunFolder, *, fresh: bool) -> Facts:
     store = str(settings.pop("fingerprint", None))[:12]
     versions = {name: version(name) for name in ("gmn-pipeline", "torch")}
     return {
-        **{f"the version of {name}": found for name, found in versions.items()},
+        **{f"the version of {name}": number for name, number in versions.items()},
         "the store's fingerprint": store,
         **{name: settings[name] for name in sorted(settings)},
         "the progress in the run's folder": _progress(folder, fresh=fresh),
@@ -65,4 +65,4 @@ def _exchange(wire: Wire, own: Facts) -> list[Facts]:
     swap_with_all(wire, sizes[wire.rank : wire.rank + 1], {r: sizes[r : r + 1] for r in range(wire.size)})
     texts = [text if r == wire.rank else torch.empty(int(sizes[r]), dtype=torch.uint8) for r in range(wire.size)]
     swap_with_all(wire, text, dict(enumerate(texts)))
-    return [json.loads(found.numpy().tobytes()) for found in texts]
+    return [json.loads(buffer.numpy().tobytes()) for buffer in texts]

@@ -48,14 +48,14 @@ def launch_processes(count: int, arguments: Sequence[str] | None = None) -> int:
             _end(processes, signal.SIGKILL)
         if failed is None:
             return 0
-        code, said = processes[failed].returncode, (Path(folder) / f"{failed}.err").read_text(errors="replace").strip()
+        code, text = processes[failed].returncode, (Path(folder) / f"{failed}.err").read_text(errors="replace").strip()
     if code < 0:
         raise TrainError(
             f"process {failed} of {count} was ended by {signal.Signals(-code).name}; the last checkpoint is kept: run "
             "the same command again to continue from it, with any number of processes"
         )
-    if processes[0].returncode != code and said:  # else the first process has said the same
-        tell(said if "Traceback" in said else said.splitlines()[-1])
+    if processes[0].returncode != code and text:  # else the first process has said the same
+        tell(text if "Traceback" in text else text.splitlines()[-1])
     return code
 
 
@@ -71,10 +71,10 @@ def _start(rank: int, count: int, words: Sequence[str], folder: Path) -> "subpro
         "GLOO_SOCKET_IFNAME": os.environ.get("GLOO_SOCKET_IFNAME", "lo" if sys.platform == "linux" else "lo0"),
     }
     command = [sys.executable, "-m", "gmn_train", *words]
-    with (folder / f"{rank}.err").open("wb") as said:
+    with (folder / f"{rank}.err").open("wb") as file:
         if rank == 0:
             return subprocess.Popen(command, env=environment, stdin=subprocess.PIPE)
-        return subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=said)
+        return subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=file)
 
 
 def _wait(processes: "list[subprocess.Popen[bytes]]") -> int | None:

@@ -115,9 +115,9 @@ class Team:
             weight = loss_weight(data.task, y, training.class_weights)
             share = weight / grain.gather(weight.view(1)).sum().clamp(min=1e-12)
             loss = task_loss(data.task, logits, y, training.class_weights) * share.to(logits.dtype)
-            found = torch.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True)
+            gradients = torch.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True)
             facts = torch.stack([loss.detach(), loss.new_tensor(float(len(rows)))])
-            tree.add_leaf(grain.number, torch.cat([*(g.reshape(-1) for g in found), facts]))
+            tree.add_leaf(grain.number, torch.cat([*(g.reshape(-1) for g in gradients), facts]))
 
         lockstep.run(work, grains.sizes)
         size = sum(p.numel() for p in parameters) + 2

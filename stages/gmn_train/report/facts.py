@@ -108,9 +108,9 @@ def read_run(path: Path, name: str) -> RunFacts:
     known_evidence, missing = (None, evidence) if isinstance(evidence, str) else (evidence, None)
     result = result_of(rows, summary, known_evidence)
     controls = {
-        which: found
+        which: control_summary
         for which, place in find_controls(path).items()
-        if (found := RunFolder(place).summary()) is not None
+        if (control_summary := RunFolder(place).summary()) is not None
     }
     return RunFacts(path, name, settings, rows, summary, known_evidence, missing, result, controls)
 

@@ -58,5 +58,5 @@ def find_controls(run: Path) -> dict[str, Path]:
         return {}
     except (ValueError, OSError) as error:
         raise TrainError(f"{run / FILE} cannot be read ({error}); remove it") from None
-    found = {which: Path(os.path.normpath(run / place)) for which, place in places.items()}
-    return {which: path for which, path in found.items() if RunFolder(path).exists}
+    paths = {which: Path(os.path.normpath(run / place)) for which, place in places.items()}
+    return {which: path for which, path in paths.items() if RunFolder(path).exists}

@@ -78,10 +78,10 @@ def check_shared(path: Path, config: TrainConfig, procs: int) -> None:
 
 def check_own_store(config: TrainConfig, fingerprint: str | None = None) -> None:
     """Raise where the store of a run's settings is not there, or is another one now."""
-    found = fingerprint or read_manifest(config.store).fingerprint
-    if found != config.fingerprint:
+    store_fingerprint = fingerprint or read_manifest(config.store).fingerprint
+    if store_fingerprint != config.fingerprint:
         raise TrainError(
-            f"{config.store} is another store now (fingerprint {found[:12]}, the run was made from "
+            f"{config.store} is another store now (fingerprint {store_fingerprint[:12]}, the run was made from "
             f"{str(config.fingerprint)[:12]}); use that store, or start another run"
         )
 

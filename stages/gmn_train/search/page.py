@@ -21,22 +21,22 @@ from gmn_train.search.verdict import Finalist
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
-    from gmn_train.search.searching import Found
+    from gmn_train.search.searching import Outcome
 
 MOST_ROWS = 20
 FEWEST_TRIALS = 8
 """Below that many, importance says nothing."""
 
 
-def write_page(file: Path, found: "Found", study: SearchStudy, finalists: Sequence[Finalist], command: str) -> Path:
+def write_page(file: Path, outcome: "Outcome", study: SearchStudy, finalists: Sequence[Finalist], command: str) -> Path:
     """One self-contained HTML page."""
     environment = Environment(loader=PackageLoader("gmn_train", ""), autoescape=True, trim_blocks=True)
-    metric = metric_title(found.metric)
+    metric = metric_title(outcome.metric)
     figures = [("Best so far, and every trial", draw_trials(study, metric))]
     figures += [(title, draw_bars(title, shares)) for title, shares in importances(study)]
     text = environment.get_template("search/page.html.jinja").render(
-        title=f"Search {found.folder.name}",
-        evidence=evidence(found, command),
+        title=f"Search {outcome.folder.name}",
+        evidence=evidence(outcome, command),
         metric=metric,
         finalists=finalists,
         figures=[(title, Markup(svg)) for title, svg in figures],
@@ -109,7 +109,7 @@ def importances(study: SearchStudy) -> list[tuple[str, dict[str, float]]]:
 
     Trials are compared at the first rung, which all have reached: those cut short count like the others.
     """
-    optuna, found = study.optuna, []
+    optuna, tables = study.optuna, []
     trials = [t for t in study.trials("COMPLETE", "PRUNED") if at_rung(study, t) is not None]
     groups = (("all trials", trials), ("GMN alone", [t for t in trials if "model.token_blocks" in t.params]))
     for title, group in groups:
@@ -124,8 +124,8 @@ def importances(study: SearchStudy) -> list[tuple[str, dict[str, float]]]:
             spaces = {key: trial.distributions[key] for key in params}
             apart.add_trial(optuna.trial.create_trial(params=params, distributions=spaces, value=at_rung(study, trial)))
         evaluator = optuna.importance.FanovaImportanceEvaluator(seed=0)
-        found.append((f"Importance, {title}", optuna.importance.get_param_importances(apart, evaluator=evaluator)))
-    return found
+        tables.append((f"Importance, {title}", optuna.importance.get_param_importances(apart, evaluator=evaluator)))
+    return tables
 
 
 def at_rung(study: SearchStudy, trial: "FrozenTrial") -> float | None:

@@ -75,11 +75,11 @@ class Proposals:
 
     def starts(self) -> list[tuple[Start, dict[str, Any]]]:
         """Every start with its parameters, as a trial would draw them; starts that are the same only once."""
-        found: dict[str, tuple[Start, dict[str, Any]]] = {}
+        starts_by_params: dict[str, tuple[Start, dict[str, Any]]] = {}
         for start in STARTS.values():
             params = self.parameters(start.settings)
-            found.setdefault(json.dumps(params, sort_keys=True), (start, params))
-        return list(found.values())
+            starts_by_params.setdefault(json.dumps(params, sort_keys=True), (start, params))
+        return list(starts_by_params.values())
 
     def parameters(self, settings: Settings) -> dict[str, Any]:
         """The parameters of a trial that tries these settings, on top of the plain run's."""

@@ -24,7 +24,7 @@ SEARCHES = Path("data") / "searches"
 
 
 @dataclass(frozen=True)
-class Found:
+class Outcome:
     """What stands when a search ends."""
 
     folder: Path
@@ -51,7 +51,7 @@ def search(
     storage: str | None = None,
     trials: int | None = None,
     out: Path | None = None,
-) -> Found:
+) -> Outcome:
     """Search around a request. Ctrl-C and SIGTERM come through when what stands is written.
 
     over: keys to search; all by default. splits: a trial counts by its mean over these; the request's by default.
@@ -75,8 +75,8 @@ def search(
             plan_epochs=lambda: plan_epochs(request, training, budget, len(splits)),
         )  # fmt: skip
         epochs, schedule = study.epochs, shorten_schedule(request, study.epochs)
-        told = "" if epochs == config.epochs else f" (a run has {config.epochs}: the budget holds fewer)"
-        display.say(f"{folder}: {len(proposals.dimensions)} settings, trials of {epochs} epochs{told}")
+        note = "" if epochs == config.epochs else f" (a run has {config.epochs}: the budget holds fewer)"
+        display.say(f"{folder}: {len(proposals.dimensions)} settings, trials of {epochs} epochs{note}")
         under_way = Search(
             study, store, folder, budget, display, epochs, schedule, trials, termination, config.seed, splits
         )
@@ -87,17 +87,17 @@ def search(
             under_way.repeat_finalists()
         except (KeyboardInterrupt, StoppedError) as error:
             ended = error
-        found = _write(under_way, command, out, task.metric)
+        outcome = _write(under_way, command, out, task.metric)
     if isinstance(ended, StoppedError):
         raise StoppedError(f"stopped by SIGTERM; {folder} holds what stands: run the same command again to continue")
     if ended is not None:
         raise ended
-    if found.verdict is None:
+    if outcome.verdict is None:
         raise TrainError(f"no trial was finished in {budget.seconds:.0f} s; give a larger --budget, or fewer --epochs")
-    return found
+    return outcome
 
 
-def _write(under_way: Search, command: str, out: Path | None, metric: str) -> Found:
+def _write(under_way: Search, command: str, out: Path | None, metric: str) -> Outcome:
     """The recipe and the page of what stands."""
     from gmn_train.search.page import write_page
 
@@ -105,14 +105,14 @@ def _write(under_way: Search, command: str, out: Path | None, metric: str) -> Fo
     finalists = find_finalists(study)
     verdict = judge_finalists(finalists, higher=study.higher)
     counts = {state: len(study.trials(state)) for state in ("COMPLETE", "PRUNED", "FAIL")}
-    found = Found(folder, verdict, metric, counts, under_way.epochs, under_way.splits, None, None)
+    outcome = Outcome(folder, verdict, metric, counts, under_way.epochs, under_way.splits, None, None)
     if verdict is None:
-        return found
+        return outcome
     config = under_way.resolve(verdict.chosen.settings, under_way.seed)[0]
     plain = study.proposals.plain(config)
-    recipe = write_recipe(out or folder / "recipe.toml", found, config, plain, command)
-    found = replace(found, recipe=recipe)
-    return replace(found, page=write_page(folder / "report.html", found, study, finalists, command))
+    recipe = write_recipe(out or folder / "recipe.toml", outcome, config, plain, command)
+    outcome = replace(outcome, recipe=recipe)
+    return replace(outcome, page=write_page(folder / "report.html", outcome, study, finalists, command))
 
 
 def plan_epochs(request: Request, training: Training, budget: Budget, splits: int) -> int:

@@ -63,16 +63,16 @@ class Verdict:
 
 def find_finalists(study: SearchStudy) -> list[Finalist]:
     """The best complete trials: of both sides where the control is tried, else simply the best."""
-    found: list[Finalist] = []
+    finalists: list[Finalist] = []
     for trial in study.best_first():
         settings = study.settings_of(trial)
         model = str(settings.get("model.name", study.proposals.base["model.name"]))
-        side = [f for f in found if not study.proposals.compares or (f.model == CONTROL) == (model == CONTROL)]
+        side = [f for f in finalists if not study.proposals.compares or (f.model == CONTROL) == (model == CONTROL)]
         if len(side) < CANDIDATES and settings not in [f.settings for f in side]:
             assert trial.value is not None
             seconds = float(trial.user_attrs.get("seconds", 0.0))
-            found.append(Finalist(trial.number, settings, model, trial.value, seconds, study.repeats(trial.number)))
-    return found
+            finalists.append(Finalist(trial.number, settings, model, trial.value, seconds, study.repeats(trial.number)))
+    return finalists
 
 
 def measure_noise(finalists: Sequence[Finalist]) -> float | None:

@@ -10,7 +10,7 @@ from gmn_pipeline.graph import TEST
 from gmn_train.search.budget import Budget
 from gmn_train.search.progress import SearchDisplay
 from gmn_train.search.proposal import Proposals
-from gmn_train.search.searching import Found, search
+from gmn_train.search.searching import Outcome, search
 from gmn_train.search.study import SearchStudy
 from gmn_train.settings.request import Request, read_request
 from tests.stores import ring_graph, write_store
@@ -37,7 +37,7 @@ def tiny_request(store: Path, **settings: Any) -> Request:
     return read_request({"store": store, **TINY, **settings})
 
 
-def small_search(request: Request, trials: int = 6, display: SearchDisplay | None = None, **options: Any) -> Found:
+def small_search(request: Request, trials: int = 6, display: SearchDisplay | None = None, **options: Any) -> Outcome:
     budget = Budget(3600.0)
     return search(
         request, budget, display or SearchDisplay("nothing", budget), command="gmn-train search",
@@ -45,7 +45,7 @@ def small_search(request: Request, trials: int = 6, display: SearchDisplay | Non
     )  # fmt: skip
 
 
-def open_study(request: Request, found: Found) -> SearchStudy:
+def open_study(request: Request, found: Outcome) -> SearchStudy:
     """The study that a search has left."""
     return SearchStudy.load(found.folder, Proposals.of(request, OVER))
 

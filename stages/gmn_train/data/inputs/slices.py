@@ -129,6 +129,6 @@ class SlicedGraph:
     def _loops(self) -> IntArray:
         """(n,) whether a node has an edge to itself."""
         edges = self.source.all_edges.edge_order
-        found = np.zeros(len(self.ids), bool)
-        found[edges.targets[edges.targets == edges.sources]] = True
-        return found
+        loops = np.zeros(len(self.ids), bool)
+        loops[edges.targets[edges.targets == edges.sources]] = True
+        return loops

@@ -94,8 +94,8 @@ class LocalSum(torch.autograd.Function):
         arrays = [x.numpy() for x in saved]
         outputs = [x.numpy() for x in (grad_out.contiguous(), *grads)]
         run_tasks(lambda task: local_gradients(*arrays, *ctx.layout, *task, *outputs), channel_ranges(width))
-        found = [grad if sink is None else None for grad, sink in zip(grads, ctx.sinks, strict=True)]
-        return (*found, *[None] * 6)
+        grads_without_sink = [grad if sink is None else None for grad, sink in zip(grads, ctx.sinks, strict=True)]
+        return (*grads_without_sink, *[None] * 6)
 
 
 def make(config: "ModelConfig", edge_features: bool) -> LocalEncoder:  # noqa: ARG001

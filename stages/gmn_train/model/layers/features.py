@@ -101,11 +101,11 @@ class FeatureProjection(nn.Module):
 
     def check(self, x: Tensor | None, extra: list[Tensor]) -> None:
         """ModelError unless the columns are those the projection was made for."""
-        found = 0 if x is None else x.shape[1]
+        columns = 0 if x is None else x.shape[1]
         wanted = len(self.categories) if self.categories else self.columns
-        if found != wanted or sum(e.shape[1] for e in extra) != self.extra:
+        if columns != wanted or sum(e.shape[1] for e in extra) != self.extra:
             raise ModelError(
-                f"the inputs have {found} feature columns and {sum(e.shape[1] for e in extra)} extra ones; "
+                f"the inputs have {columns} feature columns and {sum(e.shape[1] for e in extra)} extra ones; "
                 f"the model was made for {wanted} and {self.extra}: build both from one store and one config"
             )
         if x is not None and x.is_floating_point() == bool(self.categories):

@@ -39,9 +39,9 @@ class GrainBatchNorm(torch.autograd.Function):
         shift = bias.detach() - mean * factor
         ctx.save_for_backward(x, weight)
         ctx.rest = (mean, scale, rows, grain)
-        found = mean.to(x.dtype), variance.to(x.dtype)
-        ctx.mark_non_differentiable(*found)
-        return _scaled(x, factor.to(x.dtype), shift.to(x.dtype)), *found, rows
+        statistics = mean.to(x.dtype), variance.to(x.dtype)
+        ctx.mark_non_differentiable(*statistics)
+        return _scaled(x, factor.to(x.dtype), shift.to(x.dtype)), *statistics, rows
 
     @staticmethod
     @torch.autograd.function.once_differentiable

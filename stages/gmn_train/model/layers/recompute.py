@@ -76,5 +76,5 @@ class ChunkedRun(torch.autograd.Function):
                     total = totals[k]
                     totals[k] = grad if total is None else total.add_(grad)
             del part, grads, grad  # or this chunk's last tensors would still be there beside the next chunk's
-        found = iter(totals)
-        return None, None, None, *(next(found) if x.requires_grad else None for x in (*inputs, *saved[count:]))
+        gradients = iter(totals)
+        return None, None, None, *(next(gradients) if x.requires_grad else None for x in (*inputs, *saved[count:]))

@@ -14,5 +14,5 @@ def sum_over_ranges(rows: int, shape: tuple[int, ...], add: Callable[[tuple[int,
     ranges = row_ranges(rows)
     totals = np.zeros((len(ranges), *shape))
     run_tasks(lambda number: add(ranges[number], totals[number]), range(len(ranges)))
-    found: Array = totals.sum(0)
-    return found
+    total: Array = totals.sum(0)
+    return total

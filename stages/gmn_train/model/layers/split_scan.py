@@ -74,14 +74,14 @@ class SplitScan(torch.autograd.Function):
 
 def each(work: Any, items: list[Any]) -> list[Any]:
     """work(item) of every item, on threads. Gradients are off in new threads' stead: callers keep them off."""
-    found: list[Any] = [None] * len(items)
+    results: list[Any] = [None] * len(items)
 
     def fill(place: int) -> None:
         with torch.no_grad():
-            found[place] = work(items[place])
+            results[place] = work(items[place])
 
     run_tasks(fill, range(len(items)))
-    return found
+    return results
 
 
 def widen(x: Tensor, layer: BiMamba, grain: Grain) -> tuple[Tensor, int]:
@@ -119,14 +119,14 @@ def branches(layer: BiMamba) -> list[MambaBranch]:
 def piece_inputs(layer: BiMamba, wide: Tensor, above: int, rows: int) -> list[ScanInputs]:
     """What each direction scans of a grain's own rows."""
     normed: Tensor = LayerNormRows.apply(wide, layer.norm.weight, layer.norm.bias, layer.norm.eps)  # type: ignore[no-untyped-call]
-    found = []
+    scans = []
     for branch in branches(layer):
         read = normed[above:] if branch.reverse else normed[: above + rows]
         own = slice(0, rows) if branch.reverse else slice(above, above + rows)
         scan = branch.scan_inputs(read, torch.tensor([0, len(read)]))
         u, dt, BC, z = (t[own] for t in (scan.u, scan.dt, scan.BC, scan.z) if t is not None)
-        found.append(scan._replace(u=u, dt=dt, BC=BC, z=z))
-    return found
+        scans.append(scan._replace(u=u, dt=dt, BC=BC, z=z))
+    return scans
 
 
 def combine(layer: BiMamba, ys: list[Tensor]) -> Tensor:
@@ -152,11 +152,11 @@ def carried_gradients(
 
     own = each(carry, list(zip(scans, branches(layer), strict=True)))
     ends = grain.gather(torch.from_numpy(np.stack(own)[None])).numpy()  # (grains, directions, blocks, states, LANES)
-    found = []
+    gradients = []
     for k, scan in enumerate(scans):
         later = [Summary(one.decay, end) for one, end in zip(summaries[k], ends[:, k], strict=True)]
-        found.append(state_before(later, grain.number, not scan.reverse))
-    return found
+        gradients.append(state_before(later, grain.number, not scan.reverse))
+    return gradients
 
 
 def meet_summaries(own: list[Summary], grain: Grain) -> list[list[Summary]]:

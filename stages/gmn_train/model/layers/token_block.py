@@ -141,11 +141,11 @@ def position_deltas(layer: BiMamba, x: Tensor) -> Tensor:
     """Mean Δ at each position of sequences x (B, L, d), over sequences, channels and directions: (L,)."""
     rows = layer.norm(x.flatten(0, 1))  # (B*L, d)
     ptr = torch.arange(x.shape[0] + 1) * x.shape[1]
-    found = []
+    deltas = []
     for branch in (layer.forward_branch, layer.backward_branch):
         if branch is None:
             continue
         u = conv_rows(full(branch.in_proj(rows)), branch.conv_weight, branch.conv_bias, ptr, branch.reverse)
         dt = linear(branch.dt_down(u), branch.dt_up.weight, branch.dt_up.bias)  # (B*L, E)
-        found.append(softplus(full(dt)).mean(1).view(x.shape[:2]).mean(0))
-    return torch.stack(found).mean(0)
+        deltas.append(softplus(full(dt)).mean(1).view(x.shape[:2]).mean(0))
+    return torch.stack(deltas).mean(0)

@@ -70,11 +70,11 @@ def _round(builder, context, kind, array, at):
     """LANES entries from `at` on, each rounded to the nearest bfloat16, ties to even, in the upper half of a word."""
     scalar = context.get_value_type(kind.dtype)
     where = builder.gep(context.make_array(kind)(context, builder, array).data, [at])
-    found = builder.load(builder.bitcast(where, ir.VectorType(scalar, LANES).as_pointer()))
-    found.align = kind.dtype.bitwidth // 8
+    vector = builder.load(builder.bitcast(where, ir.VectorType(scalar, LANES).as_pointer()))
+    vector.align = kind.dtype.bitwidth // 8
     if kind.dtype == types.float64:  # compiled with the rest, never run
-        found = builder.fptrunc(found, ir.VectorType(ir.FloatType(), LANES))
-    bits = builder.bitcast(found, _WORDS)
+        vector = builder.fptrunc(vector, ir.VectorType(ir.FloatType(), LANES))
+    bits = builder.bitcast(vector, _WORDS)
     odd = builder.and_(builder.lshr(bits, _number(16)), _number(1))
     return builder.add(bits, builder.add(odd, _number(0x7FFF)))
 
@@ -183,6 +183,6 @@ def product(out, out_at, out_step, rows, columns, a, a_at, a_row, a_k, b, b_at, 
 def pairs_room(rows, widest, half):
     """Room for the pairs of products of up to `rows` rows and `widest` columns, aligned; none without `half`."""
     size = (rows + 2) * widest + max(rows + 2, widest) * widest if half else 0
-    found = np.empty(size + LANES, np.int32)
-    skip = (-found.ctypes.data % 64) // 4
-    return found[skip : skip + size]
+    buffer = np.empty(size + LANES, np.int32)
+    skip = (-buffer.ctypes.data % 64) // 4
+    return buffer[skip : skip + size]

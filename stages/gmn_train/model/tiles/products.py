@@ -53,9 +53,9 @@ def make_block(rows, vectors, add_product=_add_product):
 
             def load(pointer):
                 kind = ir.VectorType(pointer.type.pointee, LANES)
-                found = builder.load(builder.bitcast(pointer, kind.as_pointer()))
-                found.align = scalar_bytes
-                return found
+                loaded = builder.load(builder.bitcast(pointer, kind.as_pointer()))
+                loaded.align = scalar_bytes
+                return loaded
 
             scalar_bytes = at[0].dtype.bitwidth // 8
             out_data = builder.gep(data(at[0], out), [out_at])

@@ -16,15 +16,15 @@ LINE = 64
 @inner
 def room(size, like):
     """A flat array of `size` entries of like's type, not initialised."""
-    found = np.empty(size + LINE, like.dtype)
-    skip = (-found.ctypes.data % LINE) // like.itemsize
-    return found[skip : skip + size]
+    buffer = np.empty(size + LINE, like.dtype)
+    skip = (-buffer.ctypes.data % LINE) // like.itemsize
+    return buffer[skip : skip + size]
 
 
 @inner
 def clear_room(size, like):
     """The same, of zeros."""
-    found = room(size, like)
+    buffer = room(size, like)
     for i in range(size):
-        found[i] = 0
-    return found
+        buffer[i] = 0
+    return buffer

@@ -55,9 +55,9 @@ def _loader(lanes):
         def build(context, builder, signature, arguments):
             kind = signature.args[0]
             where = _place(context, builder, kind, *arguments)
-            found = builder.load(builder.bitcast(where, vector_type(kind.dtype, lanes).as_pointer()))
-            found.align = kind.dtype.bitwidth // 8
-            return found
+            vector = builder.load(builder.bitcast(where, vector_type(kind.dtype, lanes).as_pointer()))
+            vector.align = kind.dtype.bitwidth // 8
+            return vector
 
         return Vector(array.dtype, lanes)(array, at), build
 
@@ -184,9 +184,9 @@ def keep_marked(typingctx, array, at, value):
     def build(context, builder, signature, arguments):
         array, at, value = arguments
         lanes = signature.args[2].lanes
-        found = builder.load(_bits(builder, signature.args[0], context, array, at, lanes))
-        found.align = 1
-        marked = builder.bitcast(found, ir.VectorType(ir.IntType(1), lanes))
+        mask = builder.load(_bits(builder, signature.args[0], context, array, at, lanes))
+        mask.align = 1
+        marked = builder.bitcast(mask, ir.VectorType(ir.IntType(1), lanes))
         return builder.select(marked, value, ir.Constant(value.type, None))
 
     return value(array, at, value), build
@@ -201,10 +201,10 @@ def keep_drawn(typingctx, array, at, threshold, value):
         lanes = signature.args[3].lanes
         kind = ir.VectorType(ir.IntType(8), lanes)
         where = builder.bitcast(_place(context, builder, signature.args[0], array, at), kind.as_pointer())
-        found = builder.load(where)
-        found.align = 1
+        draws = builder.load(where)
+        draws.align = 1
         least = _spread(builder, context.cast(builder, threshold, signature.args[2], types.uint8), lanes)
-        return builder.select(builder.icmp_unsigned(">=", found, least), value, ir.Constant(value.type, None))
+        return builder.select(builder.icmp_unsigned(">=", draws, least), value, ir.Constant(value.type, None))
 
     return value(array, at, threshold, value), build
 
@@ -304,11 +304,11 @@ def total(typingctx, value):
     """The sum over a vector's lanes, always in the same order."""
 
     def build(context, builder, signature, arguments):
-        found, width = arguments[0], signature.args[0].lanes
+        vector, width = arguments[0], signature.args[0].lanes
         while width > 1:
             width //= 2
             low, high = range(width), range(width, 2 * width)
-            found = builder.fadd(_shuffle(builder, found, found, low), _shuffle(builder, found, found, high))
-        return builder.extract_element(found, ir.Constant(_INT, 0))
+            vector = builder.fadd(_shuffle(builder, vector, vector, low), _shuffle(builder, vector, vector, high))
+        return builder.extract_element(vector, ir.Constant(_INT, 0))
 
     return value.dtype(value), build

@@ -100,13 +100,13 @@ def relative_size(sampler: Sampler, step: Step, loaded: Loaded) -> float:
     return float(np.mean([sizes[s.units].sum() for s in steps]) / max(sizes[step.units].sum(), 1))
 
 
-def _activations(sampler: Sampler, found: int) -> int:
+def _activations(sampler: Sampler, held_bytes: int) -> int:
     """Bytes of activations; where tokens are cut into chunks, what the budget allows instead of what was found."""
     if getattr(sampler, "chunk_nodes", None) is None:
-        return found
+        return held_bytes
     model, graph = sampler.config.model, sampler.data.graph
     nodes = graph.num_nodes * model.width * max(model.node_layers, 1) * FLOATS_PER_NODE * 4
-    return min(found, int(sampler.config.memory_budget * 1e9) + nodes)
+    return min(held_bytes, int(sampler.config.memory_budget * 1e9) + nodes)
 
 
 class _Held:

@@ -68,17 +68,17 @@ def _read_dates(texts: Any, column: Any, where: str, notes: list[str]) -> Any:
     import pyarrow.compute as pc
 
     days = pc.replace_substring_regex(texts, r" \d{1,2}:\d{2}(:\d{2})?$", "")
-    found = {}
+    dates_by_form = {}
     for form in DATES:
         read = pc.strptime(days, format=form, unit="s", error_is_null=True)
         if read.null_count == texts.null_count:
-            found[form] = read
-    if not found:
+            dates_by_form[form] = read
+    if not dates_by_form:
         return column
     example = texts.drop_null()[0].as_py()
-    if len(found) > 1:
+    if len(dates_by_form) > 1:
         raise DatasetError(f"{where} holds dates such as '{example}', day or month first; write them as 2024-12-31")
-    ((form, read),) = found.items()
+    ((form, read),) = dates_by_form.items()
     words = form.replace("%d", "day").replace("%m", "month").replace("%Y", "year")
     notes.append(f"{where} holds dates such as '{example}': read as {words}")
     return read.cast(pa.timestamp("us"))
