@@ -12,6 +12,8 @@ from gmn_prep.datasets.splits import draw_splits
 MASKS = {"train_mask": TRAIN, "val_mask": VAL, "test_mask": TEST}
 SHARES = (0.6, 0.2)
 PARTS = (TRAIN, VAL, TEST)
+FEWEST_GRAPHS = 10
+"""With labelled nodes, from which a random split goes by whole graphs: two or more for each part."""
 
 
 def read_splits(arrays: dict[str, Any]) -> Array | None:
@@ -42,9 +44,13 @@ def complete_splits(graph: Graph, time: Array | None, seed: int) -> tuple[Graph,
             "split by time: the first 60% train, the last 20% test"
         ]
     if graph.splits is None:
-        drawn = draw_splits(graph.num_items, SHARES, seed, strata=np.where(known, 0, -1))
         notes = [f"no split given: drew a random 60/20/20 split with seed {seed}"]
         rare = graph.y if graph.task is not None and graph.task.kind in ("multiclass", "binary") else None
+        whole = _draw_graphs(graph, known, seed)
+        if whole is not None and (rare is None or not _lacks_a_class(whole[0], rare)):
+            notes[0] += ", each graph as a whole"
+            return graph.replace(splits=whole), notes
+        drawn = draw_splits(graph.num_items, SHARES, seed, strata=np.where(known, 0, -1))
         if rare is not None and _lacks_a_class(drawn[0], rare):
             drawn = _share_classes(drawn, rare, seed)
             notes[0] += ", each class by itself, as some are rare"
@@ -58,6 +64,21 @@ def complete_splits(graph: Graph, time: Array | None, seed: int) -> tuple[Graph,
     if not np.any((graph.splits == TRAIN) & known):
         return graph, ["no training item has a label: the store serves to predict and evaluate, not to train"]
     return graph, []
+
+
+def _draw_graphs(graph: Graph, known: Array, seed: int) -> Array | None:
+    """A split of nodes that keeps the nodes of a graph together, as published sets of many graphs do: new graphs are
+    what a model will meet. None where the items are no such nodes, or labelled graphs are too few."""
+    if graph.graph_ptr is None or graph.task is None or graph.task.item != "node":
+        return None
+    sizes = np.diff(graph.graph_ptr)
+    labelled = np.unique(np.repeat(np.arange(sizes.size), sizes)[known])
+    if labelled.size < FEWEST_GRAPHS:
+        return None
+    strata = np.full(sizes.size, -1)
+    strata[labelled] = 0
+    drawn = np.repeat(draw_splits(sizes.size, SHARES, seed, strata=strata), sizes, axis=1)
+    return np.where(known, drawn, 0).astype(np.uint8)
 
 
 def _draw_rest(graph: Graph, known: Array, seed: int) -> tuple[Graph, list[str]]:

@@ -95,6 +95,38 @@ def test_draws_a_split_of_the_known_labels_and_says_so(tmp_path):
     assert not np.array_equal(load(path, seed=5).graph.splits, loaded.graph.splits)
 
 
+def save_pairs_of_nodes(tmp_path, graphs, y):
+    """Graphs of two joined nodes each, with a label per node."""
+    return save(
+        tmp_path,
+        edge_index=np.arange(2 * graphs).reshape(graphs, 2).T,
+        y=y,
+        x=np.ones((2 * graphs, 1), np.float32),
+        graph_ptr=np.arange(0, 2 * graphs + 1, 2),
+    )
+
+
+def test_a_drawn_split_of_nodes_keeps_graphs_whole(tmp_path):
+    y = np.tile([0, 1], 50)
+    y[:4] = -1  # two graphs without a label
+    loaded = load(save_pairs_of_nodes(tmp_path, 50, y), task="node")
+    assert loaded.notices[-1] == "no split given: drew a random 60/20/20 split with seed 0, each graph as a whole"
+    first, second = loaded.graph.splits[0].reshape(50, 2).T
+    assert np.array_equal(first, second)
+    assert np.bincount(first).tolist() == [2, 29, 9, 10]
+
+
+@pytest.mark.parametrize(
+    ("graphs", "y"),
+    [(5, np.tile([0, 1], 5)), (50, np.repeat([0, 1], [94, 6]))],
+    ids=["few graphs", "a class of three graphs that no such split shares out"],
+)
+def test_a_drawn_split_of_nodes_cuts_graphs_where_it_must(tmp_path, graphs, y):
+    loaded = load(save_pairs_of_nodes(tmp_path, graphs, y), task="node")
+    assert "as a whole" not in loaded.notices[-1]
+    assert [set(y[loaded.graph.splits[0] == part]) for part in (1, 2, 3)] == [{0, 1}] * 3
+
+
 def test_says_which_edges_were_dropped(tmp_path):
     loaded = load(save(tmp_path, edges=[[0, 0], [0, 1], [0, 1]]))
     assert loaded.graph.num_edges == 1
