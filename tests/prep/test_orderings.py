@@ -13,6 +13,7 @@ from gmn_prep.orderings import ORDERINGS, compute_ordering
 from gmn_prep.orderings.eigenvector import eigenvector_centrality
 from gmn_prep.orderings.k_core import k_core_keys
 from gmn_prep.orderings.pagerank import pagerank
+from gmn_prep.orderings.spectral import fiedler_places
 from tests.reference import orderings as twins
 from tests.reference.encodings import graph_ranges
 from tests.strategies import graphs
@@ -59,6 +60,23 @@ def test_threads_do_not_change_an_ordering(name: str) -> None:
     one, two = (compute_ordering(graph, name, threads=threads) for threads in (1, 2))
     assert np.array_equal(one.permutation, two.permutation)
     assert np.array_equal(one.ranks, two.ranks)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_places_along_a_tree_agree_with_the_twin(seed: int) -> None:
+    graph = Graph.from_edges(np.array(nx.random_labeled_tree(40, seed=seed).edges), 40)
+    place, expected = fiedler_places(graph)[0], twins.fiedler_places(graph)
+    np.testing.assert_allclose(min(place, 1 - place, key=lambda p: abs(p - expected).max()), expected, atol=1e-5)
+
+
+def test_spectral_order_follows_chains_of_any_numbering() -> None:
+    rng = np.random.default_rng(0)
+    names = rng.permutation(1003)  # two chains of 601 and 401 nodes, and an isolated one
+    chain = np.stack([names[:-1], names[1:]], axis=1)[np.delete(np.arange(1002), [600, 1001])]
+    found = compute_ordering(Graph.from_edges(rng.permutation(chain), 1003), "spectral").permutation
+    assert found[0] == names[1002]
+    for got, wanted in ((found[1:402], names[601:1002]), (found[402:], names[:601])):
+        assert np.array_equal(got, wanted) or np.array_equal(got, wanted[::-1])
 
 
 @pytest.mark.parametrize("name", sorted(ORDERINGS))

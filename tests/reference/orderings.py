@@ -39,3 +39,11 @@ def eigenvector_scores(graph: Graph) -> np.ndarray:
         values, vectors = np.linalg.eigh(adjacency[np.ix_(nodes, nodes)])
         out[nodes] = np.abs(vectors[:, -1]) * np.sqrt(len(nodes)) * max(values[-1], 0.0)
     return out
+
+
+def fiedler_places(graph: Graph) -> np.ndarray:
+    """Of a connected graph: the second right eigenvector of D^-1 A, from 0 to 1; it and its mirror image are as good."""
+    adjacency = dense_adjacency(graph)
+    values, vectors = np.linalg.eig(adjacency / adjacency.sum(1, keepdims=True))
+    second = vectors[:, np.argsort(values.real)[-2]].real
+    return (second - second.min()) / np.ptp(second)

@@ -30,6 +30,7 @@ ORDERINGS: Table[OrderingEntry] = Table(
         OrderingEntry("pagerank", "gmn_prep.orderings.pagerank:pagerank_keys"),
         OrderingEntry("k-core", "gmn_prep.orderings.k_core:k_core_keys"),
         OrderingEntry("eigenvector", "gmn_prep.orderings.eigenvector:eigenvector_keys"),
+        OrderingEntry("spectral", "gmn_prep.orderings.spectral:spectral_keys"),
         OrderingEntry("random", "gmn_prep.orderings.random:random_keys"),
     ],
 )
