@@ -42,7 +42,7 @@ def eigenvector_scores(graph: Graph) -> np.ndarray:
 
 
 def fiedler_places(graph: Graph) -> np.ndarray:
-    """Of a connected graph: the second right eigenvector of D^-1 A, from 0 to 1; it and its mirror image are as good."""
+    """Of a connected graph: the second right eigenvector of D^-1 A, from 0 to 1. Its mirror image is as good."""
     adjacency = dense_adjacency(graph)
     values, vectors = np.linalg.eig(adjacency / adjacency.sum(1, keepdims=True))
     second = vectors[:, np.argsort(values.real)[-2]].real
