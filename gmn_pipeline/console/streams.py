@@ -3,6 +3,8 @@
 import os
 import sys
 from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
 
 READER_GONE = 141
 """Exit code of a program whose reader has gone, as the shell counts it."""
@@ -25,6 +27,21 @@ def tell(message: str) -> None:
     """One line to stderr, if it takes one."""
     with suppress(OSError, ValueError):
         print(message, file=sys.stderr, flush=True)
+
+
+def tell_once(message: str) -> None:
+    """As `tell`, but processes that torchrun started together on this machine say the same line only once.
+
+    torchrun names a file for errors in a folder per process; the folder above them is common to an attempt.
+    """
+    if file := os.environ.get("TORCHELASTIC_ERROR_FILE"):
+        try:
+            (Path(file).parents[1] / f"said-{sha256(message.encode()).hexdigest()[:16]}").touch(exist_ok=False)
+        except FileExistsError:
+            return
+        except OSError:  # the folder is gone: better twice than never
+            pass
+    tell(message)
 
 
 def stdout_error(*, after_failure: bool = False) -> OSError | None:

@@ -75,7 +75,7 @@ def encoding_specs(manifest: Manifest, name: str) -> dict[str, ArraySpec]:
 def ordering_specs(manifest: Manifest) -> dict[str, ArraySpec]:
     """Arrays of `orderings/NAME/`: nodes by ascending importance, and each node's dense rank (equal where tied)."""
     n = manifest.graph.nodes
-    return {"permutation": array_spec(id_dtype(n), n), "ranks": array_spec(np.int32, n)}
+    return {"permutation": array_spec(id_dtype(n), n), "ranks": array_spec(id_dtype(n), n)}
 
 
 def block_index_specs(manifest: Manifest) -> dict[str, ArraySpec]:

@@ -5,11 +5,13 @@ An object is created once and never changed; only the root's document is replace
 
 import mmap
 import os
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,6 +27,8 @@ LARGEST_PUT = 4 << 30
 """Bytes that one request may carry; S3 allows 5 GiB. Larger objects go in parts."""
 PART = 64 << 20
 PIECE = 8 << 20
+ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+ADDRESS = r"https?://(?P<host>[\w.-]+|\[[^\]]+\])(:(?P<port>\d{1,5}))?(/[\w./~-]*)?"
 
 Content = bytes | mmap.mmap
 Item = TypeVar("Item")
@@ -173,8 +177,31 @@ class Objects:
 
 def endpoint() -> str | None:
     """The address of the object store, where it is not Amazon's own."""
-    names = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
-    return next((os.environ[name] for name in names if os.environ.get(name)), None)
+    return next((os.environ[name] for name in ENDPOINTS if os.environ.get(name)), None)
+
+
+def _check_variables() -> None:
+    """StoreError for what would make obstore panic. An empty address is none, as for Amazon's own tools."""
+    for name, value in os.environ.items():
+        if name.startswith("AWS_") and not (value.isascii() and value.isprintable()):
+            raise StoreError(f"{name} holds a line end or another character that it cannot have; set it again")
+    for name in ENDPOINTS:
+        if os.environ.get(name) == "":
+            del os.environ[name]
+    address = endpoint()
+    if address is not None and not _is_address(address):
+        raise StoreError(f"AWS_ENDPOINT_URL is '{address}'; write an address such as https://s3.example.org")
+
+
+def _is_address(text: str) -> bool:
+    parts = re.fullmatch(ADDRESS, text, re.ASCII)
+    if parts is None or int(parts["port"] or 1) not in range(1, 1 << 16):
+        return False
+    host = parts["host"].strip("[]")
+    try:
+        return bool(ip_address(host))
+    except ValueError:  # a name, unless it looks like numbers
+        return ":" not in host and not host.split(".")[-1].isdigit()
 
 
 def _connect(url: StoreUrl, retries: int, pause: float) -> Any:
@@ -186,9 +213,8 @@ def _connect(url: StoreUrl, retries: int, pause: float) -> Any:
         raise StoreError(
             f"{url} is in an object store, which needs obstore; install it with pip install 'gmn-pipeline[s3]'"
         ) from None
+    _check_variables()
     address = endpoint()
-    if address is not None and not address.startswith(("http://", "https://")):
-        raise StoreError(f"AWS_ENDPOINT_URL is '{address}'; write an address such as https://s3.example.org")
     options: dict[str, Any] = {
         "allow_http": (address or "").startswith("http://"),
         "timeout": timedelta(hours=2),  # of a whole request, so of the largest object

@@ -51,7 +51,8 @@ class ObjectStorage:
         self._queue: deque[str] = deque()
         self._ahead: dict[str, int] = {}
         """Groups fetched ahead and not read yet, with their bytes."""
-        self._lanes = 0
+        self._lanes = self._largest = 0
+        """Threads that fetch ahead, and the bytes of the largest group so far."""
         self._names_below = lru_cache(2)(objects.sizes)
 
     def __str__(self) -> str:
@@ -118,6 +119,7 @@ class ObjectStorage:
                 sizes = self._objects.sizes(group)
                 size = sum(sizes.values())
                 with self._guard:
+                    self._largest = max(self._largest, size)
                     in_use = set(self._mapped.values())
                 path = self._cache.add(digest, size, lambda to: self._fill(to, group, sizes), in_use)
             self._checked.add(group)
@@ -179,15 +181,17 @@ class ObjectStorage:
 
     def _start_lanes(self) -> None:
         with self._guard:
-            for _ in range(min(len(self._queue), GROUPS_AHEAD - self._lanes)):
+            most = GROUPS_AHEAD if self._largest else 1  # one tells how large they are
+            for _ in range(min(len(self._queue), most - self._lanes)):
                 self._lanes += 1
                 Thread(target=self._fetch_ahead, daemon=True).start()
 
     def _fetch_ahead(self) -> None:
-        """Fetch what waits, then end: an idle thread would keep the store open."""
+        """Fetch what waits, as far as there is room, then end: an idle thread would keep the store open."""
         while True:
             with self._guard:
-                if not self._queue or sum(self._ahead.values()) > (self.room or 0) // 2:
+                coming = self._lanes * self._largest
+                if not self._queue or sum(self._ahead.values()) + coming > (self.room or 0) // 2:
                     self._lanes -= 1
                     return
                 group = self._queue.popleft()
@@ -198,6 +202,7 @@ class ObjectStorage:
             if size:
                 with self._guard:
                     self._ahead[group] = size
+                self._start_lanes()
 
 
 def _split(name: str) -> tuple[str | None, str]:

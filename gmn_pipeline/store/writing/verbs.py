@@ -165,7 +165,8 @@ def finalise_store(place: str | StorePlace) -> Manifest:
         return manifest
     missing = list(missing_groups(place, manifest))
     if missing:
-        raise StoreError(f"{place} cannot be completed: {missing[0]} and {len(missing) - 1} more are missing")
+        what = f"{missing[0]} and {len(missing) - 1} more are" if missing[1:] else f"{missing[0]} is"
+        raise StoreError(f"{place} cannot be completed: {what} missing; run the parts that failed, then this again")
     digests, facts = collect_digests(storage, manifest)
     manifest = replace(
         manifest,

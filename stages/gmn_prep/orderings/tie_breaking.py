@@ -19,7 +19,7 @@ class Ordering:
     permutation: IntArray
     """(n,) node ids, of the graph's id type; equal importance in random order."""
     ranks: IntArray
-    """(n,) int32 dense rank 0, 1, 2, ... of each node's importance within its graph; equal importance, equal rank."""
+    """(n,) of the same type: dense rank 0, 1, 2, ... of importance within a graph; equal importance, equal rank."""
 
 
 def order_by_keys(graph: Graph, keys: Array, seed: int) -> Ordering:
@@ -38,7 +38,7 @@ def order_by_keys(graph: Graph, keys: Array, seed: int) -> Ordering:
         _fill_ties(draws, nodes, ties)
         nodes[:count] = nodes[:count][np.lexsort((ties, key[nodes[:count]]))]
         at += count
-    ranks = np.empty(graph.num_nodes, np.int32)
+    ranks = np.empty(graph.num_nodes, graph.indices.dtype)
     _fill_ranks(key, permutation, ranks)
     return Ordering(permutation, ranks)
 

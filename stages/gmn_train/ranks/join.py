@@ -3,6 +3,7 @@
 import os
 import threading
 from functools import cache
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -10,6 +11,9 @@ from torch import Tensor
 from gmn_pipeline.errors import TrainError
 from gmn_train.grains.wire import Parcels, Wire
 from gmn_train.ranks.environment import LAUNCHED, Place, find_place
+
+if TYPE_CHECKING:
+    from torch.distributed import Store
 
 
 class PeerLostError(TrainError):
@@ -39,9 +43,9 @@ class ProcessWire(Wire):
         backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
         if torch.cuda.is_available():
             torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
-        meeting = "env://" if file is None else f"file://{file}"
         try:
-            dist.init_process_group(backend, init_method=meeting, rank=self.rank, world_size=self.size)
+            store = _meeting_place(place) if file is None else dist.FileStore(file, self.size)
+            dist.init_process_group(backend, store=store, rank=self.rank, world_size=self.size)
         except (RuntimeError, ValueError) as error:
             reason = str(error).strip().splitlines()[0]
             raise TrainError(f"process {self.rank} of {self.size} cannot join the others: {reason}") from None
@@ -71,6 +75,20 @@ class ProcessWire(Wire):
                 "another process of this run has ended; the last checkpoint is kept: run the same command again to "
                 "continue from it, with any number of processes"
             ) from None
+
+
+def _meeting_place(place: Place) -> "Store":
+    """Where the processes of one attempt tell their addresses.
+
+    torchrun keeps its store when it starts processes again, and gloo would find the addresses of the dead there. Only
+    on one host is the number of the attempt the same for all processes.
+    """
+    from torch.distributed import PrefixStore
+    from torch.distributed.rendezvous import rendezvous
+
+    store: Store = next(rendezvous("env://", place.rank, place.size))[0]
+    several = os.environ.get("GROUP_WORLD_SIZE", "1") != "1"
+    return store if several else PrefixStore(f"attempt {os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}", store)
 
 
 def agree(wire: Wire, asked: bool) -> bool:

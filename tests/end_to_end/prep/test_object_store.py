@@ -123,6 +123,12 @@ def _scores(printed: Any) -> str:
     [
         ({"AWS_ENDPOINT_URL": "http://127.0.0.1:9"}, "http://127.0.0.1:9 cannot be reached; check AWS_ENDPOINT_URL"),
         ({"AWS_ENDPOINT_URL": "nonsense"}, "AWS_ENDPOINT_URL is 'nonsense'; write an address"),
+        *(
+            ({"AWS_ENDPOINT_URL": wrong}, f"AWS_ENDPOINT_URL is '{wrong}'; write an address")
+            for wrong in ("http://", "http://[x", "http://a b", "http://a:99999", "http://<a>", "http://300.1.1.1")
+        ),
+        ({"AWS_ACCESS_KEY_ID": "key\r"}, "AWS_ACCESS_KEY_ID holds a line end or another character that it cannot have"),
+        ({"AWS_REGION": "a\nb"}, "AWS_REGION holds a line end"),
         ({"AWS_ACCESS_KEY_ID": ""}, "needs credentials and none were found; set AWS_ACCESS_KEY_ID"),
         (
             {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_METADATA_ENDPOINT": "http://127.0.0.1:9"},
@@ -138,6 +144,12 @@ def test_wrong_surroundings_get_one_line(
     for name, value in change.items():
         monkeypatch.setenv(name, value) if value else monkeypatch.delenv(name)
     expect_line(capsys, message, prep, "verify", url)
+
+
+@pytest.mark.usefixtures("s3")
+def test_an_empty_address_is_none(url: str, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "")
+    expect_line(capsys, f"there is no store at {url}", prep, "verify", url)
 
 
 def test_wrong_places_get_one_line(s3: FaultyProxy, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,10 +97,16 @@ def test_a_dry_run_says_what_its_estimate_is_of(folder: Path) -> None:
 
 
 def torchrun(
-    folder: Path, words: Sequence[object], *, processes: int = 1, node: tuple[int, int, int] | None = None
+    folder: Path,
+    words: Sequence[object],
+    *,
+    processes: int = 1,
+    restarts: int = 0,
+    node: tuple[int, int, int] | None = None,
 ) -> "subprocess.Popen[str]":
     """`gmn-train run` by torchrun; node: (rank, nodes, port) of one launcher of several on a rendezvous."""
     line = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(processes)]
+    line += ["--max-restarts", str(restarts)]
     if node is None:
         line.append("--standalone")
     else:
@@ -131,6 +137,40 @@ def test_torchrun_with_one_process_gives_the_weights_of_two(folder: Path) -> Non
         assert RunFolder(folder / other).config().grains == config.grains == 8
         found = last_weights(config, folder / other)
         assert all(torch.equal(found[name], expected[name]) for name in expected)
+
+
+@pytest.mark.parametrize(("killed", "restarts"), [(0, 0), (1, 1)])
+def test_a_process_killed_under_torchrun_is_told_in_one_line(folder: Path, killed: int, restarts: int) -> None:
+    """Besides torchrun's own report. Where torchrun may start them again, the run goes on by itself."""
+    path, whole = folder / f"restarts-{restarts}", folder / "never-killed"
+    call = ["run", "--store", folder / "one.zarr", *SHORT, "--epochs", 25, "--checkpoint-seconds", 0, "--run-dir"]
+    with torchrun(folder, [*call, path], processes=3, restarts=restarts) as launcher:
+        while not RunFolder(path).last.exists():
+            assert launcher.poll() is None, launcher.communicate()
+            time.sleep(0.01)
+        ranks = {child.environ()["RANK"]: child for child in psutil.Process(launcher.pid).children()}
+        ranks[str(killed)].send_signal(signal.SIGKILL)
+        _, said = launcher.communicate()
+    told = [line for line in said.splitlines() if line.startswith("error: ")]
+    assert len(told) == 1, said
+    assert told[0].startswith("error: another process of this run has ended; the last checkpoint is kept")
+    assert launcher.returncode == 1 - restarts, said
+    if restarts:
+        with start("gmn-train", *call, whole, "--procs", 1, cwd=folder) as unbroken:
+            pass
+        assert unbroken.returncode == 0
+        config = RunFolder(whole).config()
+        found, expected = last_weights(config, path), last_weights(config, whole)
+        assert all(torch.equal(found[name], expected[name]) for name in expected)
+
+
+def test_a_mistake_of_all_processes_is_told_once(folder: Path) -> None:
+    with torchrun(folder, ["run", "--store", "nope.zarr"], processes=3) as launcher:
+        _, said = launcher.communicate()
+    assert launcher.returncode == 1
+    assert [line[:38] for line in said.splitlines() if line.startswith("error")] == [
+        "error: there is no store at nope.zarr;"
+    ], said
 
 
 @pytest.mark.parametrize("differs", ["seed", "progress"])
