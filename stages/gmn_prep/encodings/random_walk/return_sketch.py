@@ -4,8 +4,8 @@ Let z have a random sign for every node. Then (S^i z)(v) (S^j z)(v), S = D^-1/2 
 the signs of different nodes cancel, and a sign times itself is 1. A product with S^j for all nodes costs one pass over
 the edges per step, and gives every node a sample at once. Its variance is at most P^2i P^2j + (P^(i+j))^2 at v, so the
 error is in proportion to the probability: small ones, which most nodes have after a few steps, take few probes, and
-large ones are left to `return_walks`. On ogbn-arxiv 272 probes serve seven nodes in eight, in 4.5 core-seconds; sampling
-all nodes took about 50, sampling the rest takes 6.
+large ones are left to `return_walks`. On ogbn-arxiv 272 probes serve seven nodes in eight, in 4.5 core-seconds.
+Sampling all nodes took about 50, sampling the rest takes 6.
 
 P^j D^-1/2 z is what is kept: its products are those above divided by the degree, and one step is a plain mean over
 neighbours.
