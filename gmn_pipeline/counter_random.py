@@ -44,6 +44,7 @@ class Purpose(IntEnum):
     CANDIDATES = 12  # pair, draw: nodes a link is ranked among where a graph has too many
     LINKS = 13  # use, item: which edges a link task asks for, and the unlinked pairs beside them
     SEARCH = 14  # trial: seeds the sampler that proposes its settings
+    RETURN_SIGNS = 15  # block of probes, node: estimated return probabilities
 
 
 @njit(inline="always")

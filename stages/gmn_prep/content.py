@@ -24,7 +24,9 @@ def write_encodings(
     """Write the encodings that are missing; returns what the user should know. Rows are computed on a cluster."""
     notices: list[str] = []
     for name, settings in writer.manifest.encodings.items():
-        if writer.has_group(f"encodings/{name}") or (cluster and _map_encoding(writer, graph, name, phases, cluster)):
+        if writer.has_group(f"encodings/{name}") or (
+            cluster and _map_encoding(writer, graph, name, threads, phases, cluster)
+        ):
             continue
         with phases.phase(name.replace("_", " "), graph.num_nodes, "nodes") as advance:
             computed = compute_encoding(graph, name, settings, threads=threads, on_progress=_steps(advance))
@@ -35,7 +37,9 @@ def write_encodings(
     return notices
 
 
-def _map_encoding(writer: StoreWriter, graph: Graph, name: str, phases: Phases, cluster: "Client") -> bool:
+def _map_encoding(
+    writer: StoreWriter, graph: Graph, name: str, threads: int, phases: Phases, cluster: "Client"
+) -> bool:
     """Compute an encoding on the cluster, unless its rows cannot be computed apart."""
     from gmn_prep.parts import encoding_parts as parts
     from gmn_prep.parts.dask_map import gather_encoding, map_encoding
@@ -44,11 +48,11 @@ def _map_encoding(writer: StoreWriter, graph: Graph, name: str, phases: Phases, 
     if not parts.can_be_cut(name):
         return False
     if isinstance(place, Path):
-        chunks = parts.share_encoding(place, manifest, graph, name)
+        chunks = parts.share_encoding(place, manifest, graph, name, threads)
         map_encoding(cluster, place, manifest.fingerprint, name, chunks, phases)
         arrays = parts.join_encoding(place, manifest, name, chunks)
     else:
-        shared = parts.compute_shared(manifest, graph, name)
+        shared = parts.compute_shared(manifest, graph, name, threads)
         rows = gather_encoding(cluster, place, manifest.fingerprint, name, parts.cut_rows(graph, shared), phases)
         arrays = parts.join_parts(manifest, name, shared, rows)
     writer.write_group(f"encodings/{name}", arrays)

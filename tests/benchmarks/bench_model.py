@@ -50,7 +50,7 @@ def gmn_epoch(store: TokenStore, tokens: str) -> Callable[[], object]:
     config = ModelConfig(width=WIDTH, node_layers=LAYERS, **MODELS[tokens])  # type: ignore[arg-type]
     source = InputSource(store.view(), config)
     model = GMN(config, source.facts)
-    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
     y = torch.from_numpy(store.graph.y.copy()).float()
     epoch = 0
 
@@ -88,7 +88,7 @@ def gps_epoch(store: TokenStore) -> Callable[[], object]:
     x, y = torch.from_numpy(g.x.copy()), torch.from_numpy(g.y.copy()).float()
     edge_index = torch.stack([torch.from_numpy(a.astype("int64")) for a in (g.slot_sources, g.indices)])
     model = GPS(x.shape[1])
-    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
 
     def run() -> object:
         optimiser.zero_grad()

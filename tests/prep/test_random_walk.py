@@ -16,7 +16,9 @@ from gmn_pipeline import Graph
 from gmn_pipeline.errors import ConfigError
 from gmn_prep.encodings.random_walk import encoding as random_walk
 from gmn_prep.encodings.random_walk.encoding import choose_random_walk_mode, random_walk_encoding
-from tests.reference.encodings import dense_return_probabilities
+from gmn_prep.encodings.random_walk.return_sketch import PILOT_BLOCKS, return_sketch
+from gmn_prep.encodings.random_walk.row_chunks import workers
+from tests.reference.encodings import dense_return_probabilities, dense_return_sketch
 from tests.strategies import graphs
 
 
@@ -34,6 +36,34 @@ def test_estimates_of_small_neighbourhoods_are_exact(graph: Graph, k: int) -> No
     assert found.stderr is not None
     assert not found.stderr.any()
     np.testing.assert_allclose(found.values, dense_return_probabilities(graph, k), atol=1e-6)
+
+
+@given(graphs(directed=False), st.integers(1, 9), st.integers(0, 2**40))
+def test_sketch_agrees_with_dense(graph: Graph, k: int, seed: int) -> None:
+    """With a target so loose that no node is advised against."""
+    with workers(2) as team:
+        found = return_sketch(graph.indptr, graph.indices, np.arange(graph.num_nodes), k, seed, 1.0, team)
+    linked = graph.degrees > 0
+    for mine, twin in zip(
+        found, dense_return_sketch(graph, k, seed, range(PILOT_BLOCKS, 2 * PILOT_BLOCKS)), strict=True
+    ):
+        np.testing.assert_allclose(mine[linked], twin[linked], atol=2e-4)
+
+
+def test_sketch_is_honest_and_serves_most_nodes() -> None:
+    """Nodes share their signs, so that a whole column may be high or low: several seeds, each column on its own."""
+    graph, exact = heavy_tailed()
+    scores = []
+    for seed in range(8):
+        with workers(2) as team:
+            values, errors = return_sketch(graph.indptr, graph.indices, np.arange(3000), 12, seed, 0.005, team)
+        used = (errors[:, 4:] <= 0.005).all(1) & (graph.degrees > 0)
+        assert used.mean() > 0.5
+        drawn = used[:, None] & (errors > 1e-7)
+        scores.append(np.where(drawn, (values - exact) / np.where(drawn, errors, 1.0), np.nan))
+    z = np.stack(scores)[:, :, 4:]
+    assert np.all(np.abs(np.sqrt(np.nanmean(z**2, (0, 1))) - 1) < 0.25)
+    assert np.all(np.abs(np.nanmean(z, (0, 1))) < 0.4)
 
 
 def test_isolated_nodes_and_dead_ends_stay() -> None:

@@ -5,6 +5,8 @@ from itertools import pairwise
 import numpy as np
 
 from gmn_pipeline import Graph
+from gmn_pipeline.counter_random import Purpose
+from tests.reference.counter_random import draw
 
 
 def dense_adjacency(graph: Graph) -> np.ndarray:
@@ -34,6 +36,18 @@ def dense_return_probabilities(graph: Graph, k: int) -> np.ndarray:
         power = power @ step
         out.append(np.diag(power))
     return np.stack(out, axis=1)
+
+
+def dense_return_sketch(graph: Graph, k: int, seed: int, blocks: range) -> tuple[np.ndarray, np.ndarray]:
+    """(n, k) means of (S^i z)(v) (S^j z)(v), i + j = 1 .. k, over 16 sign vectors z per block, and their errors."""
+    step = np.eye(graph.num_nodes) - dense_laplacian(graph)
+    bits = [[draw(seed, Purpose.RETURN_SIGNS, block, v) for block in blocks] for v in range(graph.num_nodes)]
+    signs = np.array([[1.0 if word >> c & 1 else -1.0 for word in row for c in range(16)] for row in bits])
+    walked = [signs.reshape(graph.num_nodes, 16 * len(blocks))]
+    for _ in range((k + 1) // 2):
+        walked.append(step @ walked[-1])
+    products = np.stack([walked[t // 2] * walked[(t + 1) // 2] for t in range(1, k + 1)], 1)
+    return products.mean(2), products.std(2, ddof=1) / np.sqrt(products.shape[2])
 
 
 def graph_ranges(graph: Graph) -> list[tuple[int, int]]:

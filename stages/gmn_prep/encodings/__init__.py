@@ -50,7 +50,7 @@ class EncodingEntry:
     option: str | None = None
     """The setting of `gmn-prep tokenize` with the number of columns; `--encoding NAME=K` serves all."""
     share: str | Callable[..., Any] | None = None
-    """(graph, settings) -> arrays that every row needs; of an encoding whose rows can be computed apart."""
+    """(graph, settings, workers) -> arrays that every row needs; of an encoding whose rows can be computed apart."""
     fill: str | Callable[..., Any] | None = None
     """(graph, shared, settings, lo, hi, out): fills each array of `out` with its rows lo .. hi."""
     settings: "Callable[[int, TokenizeConfig], Settings]" = _seeded

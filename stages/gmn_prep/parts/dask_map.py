@@ -84,7 +84,7 @@ def compute_some_rows(path: str, fingerprint: str, name: str, lo: int, hi: int) 
 @lru_cache(maxsize=1)
 def _shared(path: str, fingerprint: str, name: str) -> dict[str, Array]:
     store = _opened(path, fingerprint)[0]
-    return compute_shared(store.manifest, store.graph, name)
+    return compute_shared(store.manifest, store.graph, name, threads=1)
 
 
 def _open(path: str, fingerprint: str) -> tuple[TokenStore, Tokenizer]:

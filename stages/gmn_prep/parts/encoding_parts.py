@@ -29,20 +29,20 @@ def can_be_cut(name: str) -> bool:
     return ENCODINGS[name].fill is not None
 
 
-def share_encoding(path: Path, manifest: Manifest, graph: Graph, name: str) -> list[Chunk]:
+def share_encoding(path: Path, manifest: Manifest, graph: Graph, name: str, threads: int) -> list[Chunk]:
     """Write what every range of rows reads; returns the ranges."""
     folder = parts_folder(path, manifest) / name
     shared = map_shared(folder / "shared")
     if shared is None:
-        shared = compute_shared(manifest, graph, name)
+        shared = compute_shared(manifest, graph, name, threads)
         write_shared(folder / "shared", shared)
     return cut_rows(graph, shared)
 
 
-def compute_shared(manifest: Manifest, graph: Graph, name: str) -> dict[str, Array]:
+def compute_shared(manifest: Manifest, graph: Graph, name: str, threads: int) -> dict[str, Array]:
     """What every range of rows reads."""
-    with workers(1):
-        shared: dict[str, Array] = load_code(ENCODINGS[name].share or dict)(graph, manifest.encodings[name])
+    with workers(threads) as team:
+        shared: dict[str, Array] = load_code(ENCODINGS[name].share or dict)(graph, manifest.encodings[name], team)
     return shared
 
 

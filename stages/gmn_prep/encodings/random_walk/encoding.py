@@ -52,11 +52,11 @@ def random_walk_encoding(
     _check(k, mode, target_stderr)
     if mode == "auto":
         mode = choose_random_walk_mode(graph, k)
-    settings = {"mode": mode, "seed": seed, "target_stderr": target_stderr}
+    settings = {"k": k, "mode": mode, "seed": seed, "target_stderr": target_stderr}
     names = ("values", "stderr") if mode == "estimate" else ("values",)
     out = {name: np.empty((graph.num_nodes, k), dtype=np.float32) for name in names}
     with workers(threads) as team:
-        shared = share_random_walk(graph, settings)
+        shared = share_random_walk(graph, settings, team)
 
         def fill(lo: int, hi: int) -> None:
             fill_random_walk(graph, shared, settings, lo, hi, {name: rows[lo:hi] for name, rows in out.items()})

@@ -14,12 +14,14 @@ from gmn_pipeline.types import Array, FloatArray, IntArray
 from gmn_prep.encodings.locality import bandwidth_order, renumbered
 from gmn_prep.encodings.random_walk.directed_walks import count_returns
 from gmn_prep.encodings.random_walk.return_rows import return_rows, return_rows_directed
+from gmn_prep.encodings.random_walk.return_sketch import return_sketch
 from gmn_prep.encodings.random_walk.return_walks import return_estimates
+from gmn_prep.encodings.random_walk.row_chunks import Workers
 
 TARGET_STDERR = 0.005
 
 
-def share_random_walk(graph: Graph, settings: Mapping[str, Any]) -> dict[str, Array]:
+def share_random_walk(graph: Graph, settings: Mapping[str, Any], team: Workers) -> dict[str, Array]:
     """Arrays that every range reads besides the graph, computed once. `order`: row i is that of node order[i]."""
     if graph.directed:
         return {}
@@ -30,7 +32,10 @@ def share_random_walk(graph: Graph, settings: Mapping[str, Any]) -> dict[str, Ar
     indptr, indices = renumbered(graph.indptr, graph.indices, order)
     weight = _inverse_roots(indptr)
     running = _running_sums(indptr, indices, weight)
-    return {"order": order, "indptr": indptr, "indices": indices, "weight": weight, "running": running}
+    target = settings.get("target_stderr", TARGET_STDERR)
+    sketch, sketch_error = return_sketch(indptr, indices, order, settings["k"], settings["seed"], target, team)
+    arrays = {"order": order, "indptr": indptr, "indices": indices, "weight": weight, "running": running}
+    return arrays | {"sketch": sketch, "sketch_error": sketch_error}
 
 
 def fill_random_walk(
@@ -49,7 +54,8 @@ def fill_random_walk(
     if graph.directed:
         count_returns(*csr, *goal)
     else:
-        return_estimates(*(shared[name] for name in ("indptr", "indices", "order", "weight", "running")), *goal)
+        names = ("indptr", "indices", "order", "weight", "running", "sketch", "sketch_error")
+        return_estimates(*(shared[name] for name in names), *goal)
 
 
 def _inverse_roots(indptr: IntArray) -> FloatArray:

@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 
 from gmn_train.model.scan.kernels import row_index
-from gmn_train.model.tiles.inner import inner
+from gmn_train.model.tiles.inner import inlined, inner
 from gmn_train.model.tiles.rooms import clear_room
 from gmn_train.model.tiles.vector_math import sigmoid
 from gmn_train.model.tiles.vectors import LANES, QUAD, fill, load, load_quad, store
@@ -75,14 +75,14 @@ def _loops(load, kind):
                 store(recent, at_w, load(recent, at_w) + grad * load(x, row * x.shape[1] + x_col + c))
 
     outputs.__qualname__, gradients.__qualname__ = f"{kind}_outputs", f"{kind}_gradients"
-    return inner(outputs), inner(gradients)
+    return inlined(outputs), inlined(gradients)
 
 
 _vector_outputs, _vector_gradients = _loops(load, "vector")
 _quad_outputs, _quad_gradients = _loops(load_quad, "quad")
 
 
-@inner
+@inlined
 def sequence_conv(x, x_col, weight, bias, lo, hi, reverse, skip, ch_lo, ch_hi, out):
     """One sequence's rows [lo, hi) from step `skip` on; weight is (taps, channels)."""
     quads = ch_lo + (ch_hi - ch_lo) // QUAD * QUAD
@@ -92,7 +92,7 @@ def sequence_conv(x, x_col, weight, bias, lo, hi, reverse, skip, ch_lo, ch_hi, o
         _vector_outputs(x, x_col, weight, bias, lo, hi, reverse, skip, c, out)
 
 
-@inner
+@inlined
 def sequence_conv_gradients(
     x, x_col, weight, bias, lo, hi, reverse, skip, ch_lo, ch_hi, grad_out, grad_x, grad_col, sums
 ):

@@ -73,16 +73,21 @@ class EdgeGcnBranch(nn.Module):
 class GatedBranch(nn.Module):
     """GatedGCN with the parameters of PyG's layer; by kernels on the CPU, by PyG elsewhere."""
 
+    adds_skip = True
+
     def __init__(self, width: int, edge_features: bool) -> None:
         super().__init__()
         self.convolution = gated_convolution(width, edge_features)
 
-    def forward(self, h: Tensor, near: Neighbourhood, edge_states: EdgeStates | None) -> Tensor:
+    def forward(
+        self, h: Tensor, near: Neighbourhood, edge_states: EdgeStates | None, skip: nn.Linear | None = None
+    ) -> Tensor:
+        """With `skip`, skip(h) is added."""
         if has_kernels(h):
-            return gated_outputs(self.convolution, h, near.edge_order, edge_states)
-        return gated_messages(
-            self.convolution, h, near.edge_index, None if edge_states is None else edge_states.of_all()
-        )
+            return gated_outputs(self.convolution, h, near.edge_order, edge_states, skip)
+        states = None if edge_states is None else edge_states.of_all()
+        messages = gated_messages(self.convolution, h, near.edge_index, states)
+        return messages if skip is None else messages + skip(h)
 
 
 class GineBranch(nn.Module):

@@ -8,7 +8,7 @@ once per distinct state, and a kernel adds, gates and sums.
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import linear, pad
 
 from gmn_train.machine.threads import run_tasks
@@ -20,12 +20,19 @@ from gmn_train.model.message_passing.state_sums import FEW_STATES, StateSums
 from gmn_train.model.tiles.vectors import LANES
 
 
-def gated_outputs(convolution: Any, x: Tensor, order: EdgeOrder, edges: EdgeStates | None) -> Tensor:
-    """What convolution(x, edge_index, edge states) gives: (S, d)."""
+def gated_outputs(
+    convolution: Any, x: Tensor, order: EdgeOrder, edges: EdgeStates | None, skip: nn.Linear | None = None
+) -> Tensor:
+    """What convolution(x, edge_index, edge states) gives, plus skip(x): (S, d).
+
+    The convolution has a linear map of x itself, so the other one's weights are added to it instead of its rows.
+    """
     key, query, value = (getattr(convolution, f"lin_{name}") for name in ("key", "query", "value"))
     d = x.shape[1]
     of_nodes = [layer.weight[:, :d] for layer in (key, query, value, convolution.lin_skip)]
     biases = [key.bias + query.bias, torch.zeros_like(key.bias), value.bias, convolution.bias]
+    if skip is not None:
+        of_nodes[3], biases[3] = of_nodes[3] + skip.weight, biases[3] + skip.bias
     nodes = full(linear(x, pad_rows(of_nodes), pad_rows(biases)))  # (S, 4d), d padded
     if edges is None:
         states, rows = x.new_zeros(1, nodes.shape[1] // 2), torch.zeros(len(order.edges), dtype=torch.int64)

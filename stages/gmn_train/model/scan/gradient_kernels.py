@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 
 from gmn_train.model.scan.kernels import CHUNK, GROUP, LN2, first_output, row_index, step_sizes
-from gmn_train.model.tiles.inner import inner
+from gmn_train.model.tiles.inner import inlined, inner
 from gmn_train.model.tiles.rooms import clear_room, room
 from gmn_train.model.tiles.vector_math import exp2, sigmoid
 from gmn_train.model.tiles.vectors import (
@@ -76,7 +76,7 @@ class Sums(NamedTuple):
     bias: np.ndarray
 
 
-@inner
+@inlined
 def record(u, u_col, A2, BC, D, lo, hi, reverse, first, steps, ch_lo, ch_hi, fresh, first_y, tape):
     """Fill the tape of `steps` steps from step `first` on, from the state in tape.states[0]; tape.ys from step first_y.
 
@@ -117,7 +117,7 @@ def _gate_gradient(grad, y, z):
     return grad * gate, grad * y * (opened * (one + z * (one - opened))), y * gate
 
 
-@inner
+@inlined
 def gate_gradients(
     z, z_col, gated, lo, hi, reverse, first, steps, ch_lo, ch_hi, end, tape, grad_out, out_col, grad_z, grad_z_col,
     want_out, out, y_col,
@@ -139,53 +139,58 @@ def gate_gradients(
             store(tape.grad_ys, place, grad)
 
 
-@inner
-def retreat(u, u_col, A2, BC, t, i, ch_lo, ch_hi, begins, wanted, tape, recent_A, grad_BC, add):
-    """Step i back, of row t: tape.to_x, tape.to_delta, tape.carried, and sums for A, B and C.
+@inlined
+def retreat(
+    u, u_col, A2, BC, lo, hi, reverse, first, steps, ch_lo, ch_hi, fresh, first_y, tape, recent_A, grad_BC, add
+):
+    """Back through `steps` steps from step `first` on: tape.to_x, tape.to_delta, tape.carried, and sums for A, B and C.
 
-    begins: the state before it is zero, so there is nothing to decay; wanted: its output has a gradient.
+    fresh: the state before them is zero, so there is nothing to decay; outputs have a gradient from step first_y on.
     """
     states = A2.shape[1]
-    step, at = GROUP * states, t * BC.shape[1]
-    for n in range(0, states, 4):
-        b, c = load_four(BC, at + n), load_four(BC, at + states + n)
-        through_B = fill(b, 0.0)
-        through_C = fill(b, 0.0)
-        for g in range(0, ch_hi - ch_lo, LANES):
-            place = g * states + n * LANES
-            now, at_A = i * step + place, ch_lo * states + place
-            delta = load(tape.deltas, i * GROUP + g)
-            x = four_times(delta * load(u, t * u.shape[1] + u_col + ch_lo + g))
-            grad = load_quad(tape.carried, at_A)
-            if wanted:
-                dy = four_times(load(tape.grad_ys, i * GROUP + g))
-                through_C = through_C + dy * load_quad(tape.states, now + step)
-                grad = grad + c * dy
-            through_B = through_B + grad * x
-            to_x, to_delta = sum_of_four(grad * b), fill(delta, 0.0)
-            if not begins:
-                grad = grad * load_quad(tape.decays, now)
-                store(tape.carried, at_A, grad)
-                grad = grad * load_quad(tape.states, now)
-                to_delta = sum_of_four(grad * load_quad(A2, at_A))
-                store(recent_A, at_A, load_quad(recent_A, at_A) + grad * four_times(delta))
-            if n > 0:
-                to_x = to_x + load(tape.to_x, i * GROUP + g)
-                to_delta = to_delta + load(tape.to_delta, i * GROUP + g)
-            store(tape.to_x, i * GROUP + g, to_x)
-            store(tape.to_delta, i * GROUP + g, to_delta)
-        if add:
-            store_totals(tape.eight, 0, through_B)
-            store_totals(tape.eight, 4, through_C)
-            for k in range(4):
-                grad_BC[at + n + k] += tape.eight[k]
-                grad_BC[at + states + n + k] += tape.eight[4 + k]
-        else:
-            store_totals(grad_BC, at + n, through_B)
-            store_totals(grad_BC, at + states + n, through_C)
+    step = GROUP * states
+    for i in range(steps - 1, -1, -1):
+        t = row_index(lo, hi, first + i, reverse)
+        at, begins, wanted = t * BC.shape[1], fresh and i == 0, first + i >= first_y
+        for n in range(0, states, 4):
+            b, c = load_four(BC, at + n), load_four(BC, at + states + n)
+            through_B = fill(b, 0.0)
+            through_C = fill(b, 0.0)
+            for g in range(0, ch_hi - ch_lo, LANES):
+                place = g * states + n * LANES
+                now, at_A = i * step + place, ch_lo * states + place
+                delta = load(tape.deltas, i * GROUP + g)
+                x = four_times(delta * load(u, t * u.shape[1] + u_col + ch_lo + g))
+                grad = load_quad(tape.carried, at_A)
+                if wanted:
+                    dy = four_times(load(tape.grad_ys, i * GROUP + g))
+                    through_C = through_C + dy * load_quad(tape.states, now + step)
+                    grad = grad + c * dy
+                through_B = through_B + grad * x
+                to_x, to_delta = sum_of_four(grad * b), fill(delta, 0.0)
+                if not begins:
+                    grad = grad * load_quad(tape.decays, now)
+                    store(tape.carried, at_A, grad)
+                    grad = grad * load_quad(tape.states, now)
+                    to_delta = sum_of_four(grad * load_quad(A2, at_A))
+                    store(recent_A, at_A, load_quad(recent_A, at_A) + grad * four_times(delta))
+                if n > 0:
+                    to_x = to_x + load(tape.to_x, i * GROUP + g)
+                    to_delta = to_delta + load(tape.to_delta, i * GROUP + g)
+                store(tape.to_x, i * GROUP + g, to_x)
+                store(tape.to_delta, i * GROUP + g, to_delta)
+            if add:
+                store_totals(tape.eight, 0, through_B)
+                store_totals(tape.eight, 4, through_C)
+                for k in range(4):
+                    grad_BC[at + n + k] += tape.eight[k]
+                    grad_BC[at + states + n + k] += tape.eight[4 + k]
+            else:
+                store_totals(grad_BC, at + n, through_B)
+                store_totals(grad_BC, at + states + n, through_C)
 
 
-@inner
+@inlined
 def input_gradients(
     u, u_col, dt, dt_col, D, bias, positive, lo, hi, reverse, first, steps, ch_lo, ch_hi, tape, sums, grad_u, grad_dt
 ):
@@ -204,7 +209,7 @@ def input_gradients(
             store(sums.recent_D, c, load(sums.recent_D, c) + dy * u_t)
 
 
-@inner
+@inlined
 def sequence_gradients(
     u, u_col, dt, dt_col, A2, BC, D, bias, z, z_col, positive, gated, lo, hi, reverse, ch_lo, ch_hi, end,
     fresh, ended, k, kept, tape, want_out, out, y_col, grad_out, out_col, grad_u, grad_dt, grad_BC, add, grad_z,
@@ -236,10 +241,10 @@ def sequence_gradients(
             z, z_col, gated, lo, hi, reverse, first, steps, ch_lo, ch_hi, end, tape, grad_out, out_col,
             grad_z, grad_z_col, want_out, out, y_col,
         )  # fmt: skip
-        for i in range(steps - 1, -1, -1):
-            t = row_index(lo, hi, first + i, reverse)
-            begins, wanted = starts and i == 0, first + i >= first_y
-            retreat(u, u_col, A2, BC, t, i, ch_lo, ch_hi, begins, wanted, tape, sums.recent_A, grad_BC, add)
+        retreat(
+            u, u_col, A2, BC, lo, hi, reverse, first, steps, ch_lo, ch_hi, starts, first_y, tape, sums.recent_A,
+            grad_BC, add,
+        )  # fmt: skip
         input_gradients(
             u, u_col, dt, dt_col, D, bias, positive, lo, hi, reverse, first, steps, ch_lo, ch_hi, tape, sums,
             grad_u, grad_dt,

@@ -22,7 +22,7 @@ because the processor then waits for the chain of one exponential, and with loop
 
 from numba import njit
 
-from gmn_train.model.tiles.inner import inner
+from gmn_train.model.tiles.inner import inlined
 from gmn_train.model.tiles.rooms import room
 from gmn_train.model.tiles.vector_math import exp2, sigmoid, softplus
 from gmn_train.model.tiles.vectors import (
@@ -53,7 +53,7 @@ def first_output(lo, hi, end):
     return 0 if end < 0 else hi - lo - 1
 
 
-@inner
+@inlined
 def step_sizes(dt, dt_col, bias, positive, lo, hi, reverse, first, steps, ch_lo, ch_hi, deltas):
     """Δ of `steps` steps from step `first` on into deltas (CHUNK, GROUP)."""
     for i in range(steps):
@@ -71,7 +71,7 @@ def step_sizes(dt, dt_col, bias, positive, lo, hi, reverse, first, steps, ch_lo,
                 store(deltas, i * GROUP + c - ch_lo, one)
 
 
-@inner
+@inlined
 def advance(u, u_col, A2, BC, D, lo, hi, reverse, first, steps, ch_lo, ch_hi, fresh, first_y, deltas, h, ys):
     """Take h (blocks, states, LANES) `steps` steps further; outputs of steps from first_y on into ys (CHUNK, GROUP).
 
@@ -100,7 +100,7 @@ def advance(u, u_col, A2, BC, D, lo, hi, reverse, first, steps, ch_lo, ch_hi, fr
                 store(ys, place, skip * u_t + sum_of_four(total))
 
 
-@inner
+@inlined
 def write_outputs(z, z_col, gated, lo, hi, reverse, first, steps, ch_lo, ch_hi, end, ys, out, out_col):
     """Gate ys and write it to `out`."""
     for i in range(max(first_output(lo, hi, end) - first, 0), steps):
@@ -120,7 +120,7 @@ def write_outputs(z, z_col, gated, lo, hi, reverse, first, steps, ch_lo, ch_hi, 
                 store(out, t * out.shape[1] + out_col + c, one)
 
 
-@inner
+@inlined
 def sequence_outputs(
     u, u_col, dt, dt_col, A2, BC, D, bias, z, z_col, positive, gated, lo, hi, reverse, ch_lo, ch_hi, end,
     fresh, keep, k, kept, h, deltas, ys, out, out_col,

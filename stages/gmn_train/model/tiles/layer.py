@@ -20,12 +20,12 @@ from gmn_train.model.tiles.layer_gradients import Totals, layer_gradients
 from gmn_train.model.tiles.layer_kernels import Weights, layer_outputs
 from gmn_train.model.tiles.long_kernels import long_gradients, long_outputs
 from gmn_train.model.tiles.packing import Packed
+from gmn_train.model.tiles.products import ROWS
 from gmn_train.model.tiles.vectors import LANES
 
 TILE_ROWS = 120
-"""Rows of a tile, if its first sequence is not longer: 5 kB each at width 64 on the way back, beside 0.6 MB of weights,
-sums and tape. A product takes six rows at a time, so that five tokens of 24 nodes fit exactly: 5% less than 96 rows
-there. For other lengths the time changes by 3% between 64 and 240 rows."""
+"""Rows of a tile at most, if its first sequence is not longer: 5 kB each at width 64 on the way back, beside 0.6 MB of
+weights, sums and tape. Between 64 and 240 rows the time changes by 3%."""
 LONGEST = 512
 """Rows of a sequence that are still taken as one tile."""
 RANGES = 32
@@ -126,9 +126,10 @@ class TileLayer(torch.autograd.Function):
         rows = len(ptr) - 1 if only_last else len(x)
         out = (x.new_zeros if again else x.new_empty)(rows, x.shape[1])
         weights, rows_x, rows_out = kernel_weights(packed), x.detach().numpy(), out.numpy()
+        tile_rows = rows_per_tile(ptr)
 
         def work(task: tuple[int, int]) -> None:
-            layer_outputs(rows_x, eps, ptr, *task, TILE_ROWS, only_last, residual, half, weights, rows_out)
+            layer_outputs(rows_x, eps, ptr, *task, tile_rows, only_last, residual, half, weights, rows_out)
 
         if not again:
             run_tasks(work, cut_rows(ptr, ROWS_PER_RANGE, RANGES))
@@ -146,12 +147,12 @@ class TileLayer(torch.autograd.Function):
         totals = make_totals(shapes, len(ranges))
         weights = kernel_weights(packed)
         arrays = [a.detach().numpy() for a in (grad_out.contiguous(), grad_x)]
-        rows_x = x.detach().numpy()
+        rows_x, tile_rows = x.detach().numpy(), rows_per_tile(ptr)
 
         def work(task: tuple[int, tuple[int, int]]) -> None:
             number, (lo, hi) = task
             mine = Totals(*(t[number] for t in totals))
-            layer_gradients(rows_x, eps, ptr, lo, hi, TILE_ROWS, only_last, residual, half, weights, *arrays, mine)
+            layer_gradients(rows_x, eps, ptr, lo, hi, tile_rows, only_last, residual, half, weights, *arrays, mine)
 
         run_tasks(work, list(enumerate(ranges)))
         sums = [torch.from_numpy(t) for t in sum_ranges(totals)]
@@ -168,6 +169,13 @@ def kernel_weights(packed: Sequence[Tensor]) -> Weights:
         conv[:, :-1], conv[:, -1], D, dt_bias,
     )  # fmt: skip
     return Weights(*(t.contiguous().numpy() for t in tensors))
+
+
+def rows_per_tile(ptr: IntArray) -> int:
+    """At most TILE_ROWS. A product takes ROWS rows at a time: as many sequences of equal length leave none over."""
+    longest = int(np.diff(ptr).max())
+    sequences = max(TILE_ROWS // max(longest, 1), 1)
+    return longest * (sequences // ROWS * ROWS) or TILE_ROWS
 
 
 def make_totals(shapes: list[tuple[int, ...]], ranges: int) -> Totals:
