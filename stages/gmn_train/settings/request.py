@@ -13,7 +13,7 @@ from typing import Any
 from gmn_pipeline.console.config import Layer, as_table, flatten, load_config, nest, read_toml, sources_of
 from gmn_pipeline.console.machine import usable_cores
 from gmn_pipeline.errors import ConfigError, TrainError
-from gmn_pipeline.place import as_place
+from gmn_pipeline.place import StorePlace, as_place
 from gmn_pipeline.recipes import NO_RECIPE, choose_recipe
 from gmn_pipeline.store.files.manifest_file import open_storage, read_manifest
 from gmn_pipeline.store.format.manifest import GraphFacts, Manifest
@@ -146,6 +146,13 @@ def _mode(config: TrainConfig, graph: GraphFacts) -> Mode:
     if config.mode == "graphs":
         raise ConfigError(f"mode graphs needs a store of many graphs; {config.store} holds one: use full or batch")
     return config.mode or choose_mode(graph.nodes)
+
+
+def on_another_store(config: TrainConfig, store: StorePlace, manifest: Manifest) -> TrainConfig:
+    """A run's settings to read another store with, which may hold one graph where the run's had many, or many."""
+    of_one: Mode | None = "full" if config.mode == "graphs" else config.mode
+    mode: Mode | None = "graphs" if manifest.graph.many else of_one
+    return replace(config, store=store, fingerprint=manifest.fingerprint, mode=mode)
 
 
 def parse_numbers(text: str | None, what: str) -> list[int]:

@@ -114,7 +114,7 @@ class TrainConfig:
     )
     precision: Literal["auto", "float32", "bf16"] = setting(
         "float32",
-        help="Precision of matrix products. bf16 and auto use bfloat16 only if a probe shows that it is faster.",
+        help="Precision of matrix products. bf16: bfloat16 if it works here; auto: if it is also faster.",
         group=MEMORY,
     )
     check: Check = setting(

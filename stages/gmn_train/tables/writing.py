@@ -21,7 +21,7 @@ NONE = "–"
 
 
 @dataclass(frozen=True)
-class Line:
+class Cells:
     """One line of the table as text; the columns of COLUMNS."""
 
     name: str
@@ -46,7 +46,7 @@ RESULT_COLUMNS = ("test", "val", "paper")
 
 
 def columns_of(spec: TableSpec) -> dict[str, str]:
-    """The columns of a table: keys of a Line, and their headings."""
+    """The columns of a table: fields of `Cells`, and their headings."""
     return {key: text for key, text in COLUMNS.items() if spec.measure == "results" or key not in RESULT_COLUMNS}
 
 
@@ -56,7 +56,7 @@ def published(dataset: str) -> dict[str, Any]:
     return figures
 
 
-def describe(result: RowResult) -> Line:
+def describe(result: RowResult) -> Cells:
     """A row's results as text."""
     row, summaries = result.row, result.summaries
     beside = row.name == row.model if row.paper is None else row.paper
@@ -68,9 +68,9 @@ def describe(result: RowResult) -> Line:
     }
     if not summaries:
         reason = f"failed: {result.failures[0]}" if result.failures else "not run"
-        return Line(test=reason, val=NONE, runs="0", epochs=NONE, seconds=NONE, memory=NONE, parameters=NONE, **shared)
+        return Cells(test=reason, val=NONE, runs="0", epochs=NONE, seconds=NONE, memory=NONE, parameters=NONE, **shared)
     missing = result.pending + len(result.failures)
-    return Line(
+    return Cells(
         test=spread([s["test"] for s in summaries]),
         val=spread([s["val"] for s in summaries]),
         runs=f"{len(summaries)}" + (f" of {len(summaries) + missing}" if missing else ""),
