@@ -63,6 +63,7 @@ def read_request(given: Mapping[str, Any], file: Path | None = None, assignments
     names = Layer("the request", {"model.name": model.name, "recipe": recipe.name if recipe else NO_RECIPE})
     config = load_config(TrainConfig, *layers, names)
     assert manifest is not None, "load_config refuses settings without a store"
+    _check_one_plan(config)
     facts = measure_facts(open_storage(config.store), manifest, config.split)
     chosen = choose_settings(facts, config, sources)
     config = load_config(TrainConfig, Layer("the data", chosen), *layers, names)
@@ -83,6 +84,16 @@ def _command_line(given: Mapping[str, Any], assignments: Sequence[str]) -> dict[
             raise ConfigError(f"{key} is given twice, by {_option(key)} and by --set {text}; keep one of them")
         command[key] = value
     return command
+
+
+def _check_one_plan(config: TrainConfig) -> None:
+    """ConfigError for the settings of a run that was trained longer: one plan cannot repeat several."""
+    if config.extended_from:
+        first, *later = (*config.extended_from, config.epochs)
+        raise ConfigError(
+            f"these settings are of a run of {first} epochs that was trained longer; to repeat it, leave extended_from "
+            f"out, set epochs = {first}, then gmn-train resume RUN --epochs {', then '.join(map(str, later))}"
+        )
 
 
 def _option(key: str) -> str:
