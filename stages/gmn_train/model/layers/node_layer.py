@@ -18,11 +18,11 @@ from gmn_pipeline.errors import ModelError
 from gmn_train.data.inputs.record import Neighbourhood, NodeOrder
 from gmn_train.grains.grain import row_grain_here
 from gmn_train.model.layers.bimamba import BiMamba
-from gmn_train.model.layers.finish import ACTIVATE, Activation, finish
-from gmn_train.model.layers.full_precision import full
 from gmn_train.model.layers.heads import ACTIVATIONS
-from gmn_train.model.layers.norms import BatchNorm, LayerNorm
-from gmn_train.model.layers.quick_dropout import quick_dropout
+from gmn_train.model.layers.rowwise.finish import ACTIVATE, Activation, finish
+from gmn_train.model.layers.rowwise.full_precision import full
+from gmn_train.model.layers.rowwise.norms import BatchNorm, LayerNorm
+from gmn_train.model.layers.rowwise.quick_dropout import quick_dropout
 from gmn_train.model.message_passing.edge_states import EdgeStates
 from gmn_train.model.message_passing.reach import pass_messages
 
