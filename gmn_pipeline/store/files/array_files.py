@@ -95,8 +95,12 @@ def read_attributes(storage: Storage, group: str) -> dict[str, Any]:
 
 def read_group_document(storage: Storage, group: str) -> dict[str, Any]:
     """The zarr.json of a group; "" is the root."""
-    name = f"{group}/zarr.json".lstrip("/")
-    return _parse(storage.read(name, MOST_DOCUMENT), f"{storage}/{group}".rstrip("/"), "group")
+    return _parse(storage.read(document_name(group), MOST_DOCUMENT), f"{storage}/{group}".rstrip("/"), "group")
+
+
+def document_name(group: str) -> str:
+    """The name of a group's zarr.json; "" is the root."""
+    return f"{group}/zarr.json".lstrip("/")
 
 
 def read_checksums(storage: Storage, group: str, specs: Mapping[str, ArraySpec]) -> dict[str, str]:

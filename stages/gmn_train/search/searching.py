@@ -5,7 +5,7 @@ from pathlib import Path
 
 from gmn_pipeline.console.config import identity
 from gmn_pipeline.errors import StoppedError, TrainError
-from gmn_pipeline.store.format.manifest import digest_of
+from gmn_pipeline.store.format.digests import digest_of
 from gmn_train.machine.compute import use_threads
 from gmn_train.runs.start import open_store
 from gmn_train.runs.termination import Termination

@@ -4,10 +4,9 @@ from dataclasses import MISSING
 from typing import Any, get_type_hints
 
 from rich.console import Console
-from rich.table import Table
 
 from gmn_pipeline.console.config import allowed_words, as_table, flatten, walk_fields
-from gmn_pipeline.console.output import print_json, two_columns
+from gmn_pipeline.console.output import plain_table, print_json, two_columns
 from gmn_train.model.tables import MODELS
 from gmn_train.settings.model_settings import ModelConfig
 from gmn_train.settings.request import Request
@@ -44,7 +43,7 @@ def print_request(request: Request, *, as_json: bool) -> None:
 
 
 def _print_table(columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table = plain_table()
     for column in columns:
         table.add_column(column, overflow="fold", no_wrap=column == "setting")
     for row in rows:

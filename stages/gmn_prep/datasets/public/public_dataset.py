@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from gmn_pipeline.errors import DatasetError, GmnError
+from gmn_pipeline.errors import DatasetError, GmnError, one_line
 from gmn_pipeline.graph import Graph
 from gmn_pipeline.task import Task
 from gmn_prep.datasets.entry import Dataset, DatasetOptions
@@ -65,10 +65,10 @@ def _load(
                     download_files(raw, scratch)
                 graph = convert(scratch / raw.folder, directed)
         except GmnError as error:
-            raise DatasetError(f"{name}: {' '.join(str(error).split())}") from error
+            raise DatasetError(f"{name}: {one_line(error)}") from error
         # Files can be wrong in as many ways as they have bytes; SystemExit is ogb's, when a download is refused.
         except (Exception, SystemExit) as error:
-            reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+            reason = f"{type(error).__name__}: {one_line(error)}"
             if root is None:
                 raise DatasetError(_missing_message(name, raw, options.data_root, reason)) from error
             place = root / (raw.archive if raw.archive and raw.missing(root) else raw.folder)
