@@ -19,7 +19,7 @@ from gmn_pipeline.store.files.storage import Storage
 from gmn_pipeline.store.format.chunks import Chunks, plan_chunks
 from gmn_pipeline.store.format.digests import CHECKSUMS, FACTS, checksum
 from gmn_pipeline.store.format.schema import ArraySpec, BlockFacts
-from gmn_pipeline.store.format.token_settings import Codec
+from gmn_pipeline.store.format.words import Codec
 from gmn_pipeline.types import Array
 
 MOST_DOCUMENT = 1 << 22

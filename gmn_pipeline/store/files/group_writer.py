@@ -21,7 +21,7 @@ from gmn_pipeline.store.format.chunks import plan_chunks
 from gmn_pipeline.store.format.digests import CHECKSUMS
 from gmn_pipeline.store.format.dimensions import dimension_names
 from gmn_pipeline.store.format.schema import ArraySpec
-from gmn_pipeline.store.format.token_settings import Codec
+from gmn_pipeline.store.format.words import Codec
 from gmn_pipeline.types import Array
 
 ZSTD_LEVEL = 3

@@ -15,7 +15,8 @@ from gmn_pipeline.console.config import adapter_of
 from gmn_pipeline.errors import StoreCorruptError, StoreError
 from gmn_pipeline.graph import Graph
 from gmn_pipeline.store.format.digests import FACTS, digest_of
-from gmn_pipeline.store.format.token_settings import Codec, TokenSettings
+from gmn_pipeline.store.format.token_settings import TokenSettings
+from gmn_pipeline.store.format.words import Codec
 from gmn_pipeline.task import Task
 
 FORMAT = 1

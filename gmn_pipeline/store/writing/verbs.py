@@ -32,7 +32,8 @@ from gmn_pipeline.store.format.schema import (
     block_specs,
     fixed_groups,
 )
-from gmn_pipeline.store.format.token_settings import Codec, TokenSettings
+from gmn_pipeline.store.format.token_settings import TokenSettings
+from gmn_pipeline.store.format.words import Codec
 from gmn_pipeline.types import Array
 
 

@@ -10,11 +10,11 @@ from gmn_pipeline.console.config import check_words, setting
 from gmn_pipeline.console.machine import MOST_THREADS
 from gmn_pipeline.errors import ConfigError
 from gmn_pipeline.place import StorePlace
+from gmn_pipeline.store.format.words import Check
 from gmn_train.settings.model_settings import ModelConfig
 
 DATA, TRAINING, MEMORY = "Data", "Training", "Memory and speed"
 Mode = Literal["full", "batch", "graphs"]
-Check = Literal["full", "sampled", "none"]
 
 
 @dataclass(frozen=True)

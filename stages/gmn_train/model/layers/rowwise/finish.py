@@ -5,7 +5,7 @@ A batch of Peptides-func at width 220 (4,832 rows) with GELU and dropout on one 
 """
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,8 +22,8 @@ from gmn_train.model.layers.rowwise.row_sums import sum_over_ranges
 from gmn_train.model.message_passing.edge_order import row_ranges
 from gmn_train.model.scan.checks import has_kernels
 from gmn_train.model.simd.vectors import LANES
+from gmn_train.settings.model_settings import Activation
 
-Activation = Literal["relu", "gelu"]
 ACTIVATE: dict[str, Callable[[Tensor], Tensor]] = {"relu": relu, "gelu": gelu}
 CODES = {None: NONE, "relu": RELU, "gelu": GELU}
 
