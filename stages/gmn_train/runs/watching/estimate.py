@@ -102,7 +102,7 @@ def relative_size(sampler: Sampler, step: Step, loaded: Loaded) -> float:
 
 def _activations(sampler: Sampler, held_bytes: int) -> int:
     """Bytes of activations; where tokens are cut into chunks, what the budget allows instead of what was found."""
-    if getattr(sampler, "chunk_nodes", None) is None:
+    if sampler.chunk_nodes is None:
         return held_bytes
     model, graph = sampler.config.model, sampler.data.graph
     nodes = graph.num_nodes * model.width * max(model.node_layers, 1) * FLOATS_PER_NODE * 4
