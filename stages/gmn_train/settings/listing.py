@@ -19,7 +19,7 @@ def print_models() -> None:
 
 
 def print_settings(*, as_json: bool) -> None:
-    """Every setting with its default and meaning."""
+    """Every setting with its default and meaning. Of a run, recipe and data change some: see `print_request`."""
     rows = []
     for key, item in walk_fields(TrainConfig):
         cls = ModelConfig if key.startswith("model.") else TrainConfig
@@ -30,6 +30,7 @@ def print_settings(*, as_json: bool) -> None:
         print_json({key: default for key, default, _ in rows})
     else:
         _print_table(("setting", "default", "meaning"), rows)
+        print("Some defaults follow from the data: `gmn-train settings --store STORE` shows what a run takes, and why.")
 
 
 def print_request(request: Request, *, as_json: bool) -> None:
