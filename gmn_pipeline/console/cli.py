@@ -21,7 +21,7 @@ from typer.core import TyperGroup
 from gmn_pipeline.console.config import flag_name
 from gmn_pipeline.console.interrupt import forget_interrupts, remember_interrupts, was_interrupted
 from gmn_pipeline.console.streams import READER_GONE, open_missing_streams, silence_stdout, stdout_error, tell
-from gmn_pipeline.errors import GmnError, StoppedError, one_line
+from gmn_pipeline.errors import GmnError, StoppedError
 from gmn_pipeline.kernel_cache import explain_cache_fault
 from gmn_pipeline.place import StoreUrl, as_place
 
@@ -197,7 +197,7 @@ def _end_of_output(error: OSError) -> int:
 
 def fail(message: str) -> None:
     """Print one line to stderr."""
-    tell(f"error: {one_line(message)}")
+    tell(f"error: {' '.join(message.split())}")
 
 
 def _say_usage(error: Any) -> int:
