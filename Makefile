@@ -67,7 +67,7 @@ format: $(VENV)/.ready
 bench: $(VENV)/.bench
 	@echo "== benchmarks: ours beside each peer, best of several"
 	$(BIN)/python -m tests.benchmarks --markdown docs/benchmarks.md
-	$(BIN)/python -m tests.benchmarks.bench_model --plot docs/images/model-scaling.png
+	$(BIN)/python -m tests.benchmarks.train.bench_model --plot docs/images/model-scaling.png
 
 results: $(VENV)/.ready
 	@echo "== tables of results: hours; what is done is skipped"

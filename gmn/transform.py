@@ -1,13 +1,14 @@
 """Tokens as a PyG transform: they are sampled in memory and travel with the `Data`. For graphs that are small."""
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
 from torch_geometric.transforms import BaseTransform
 
 from gmn_pipeline import Graph, TokenSettings
+from gmn_pipeline.store.format.words import Walk
 
 
 class AddTokens(BaseTransform):  # type: ignore[misc]
@@ -29,7 +30,7 @@ class AddTokens(BaseTransform):  # type: ignore[misc]
         M: int = 4,
         s: int = 2,
         *,
-        walk: Literal["uniform", "non-backtracking"] = "uniform",
+        walk: Walk = "uniform",
         seed: int = 0,
         directed: bool = False,
     ) -> None:

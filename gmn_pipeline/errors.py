@@ -68,6 +68,11 @@ class WriteError(GmnError):
     """A file that the user asked for cannot be written."""
 
 
+def one_line(error: object) -> str:
+    """What an error of another library says, without its line breaks."""
+    return " ".join(str(error).split())
+
+
 def nearest(name: str, allowed: list[str] | tuple[str, ...]) -> str:
     """Return `"; did you mean 'X'?"` for a mistyped name, or an empty string where nothing is near."""
     near = get_close_matches(name, allowed, n=1, cutoff=0.5)

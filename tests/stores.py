@@ -7,7 +7,7 @@ import numpy as np
 
 from gmn_pipeline import Graph, StoreWriter, Task, TokenSettings, TokenStore
 from gmn_pipeline.place import StorePlace
-from gmn_pipeline.store.format.token_settings import Codec
+from gmn_pipeline.store.format.words import Codec
 from gmn_pipeline.store.writing.writer import plan_manifest
 from gmn_prep.orderings import compute_ordering
 from gmn_prep.tokens.tokenizer import Tokenizer

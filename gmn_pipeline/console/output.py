@@ -1,6 +1,7 @@
 """What both commands print with: JSON for machines, a small table for people."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from rich.table import Table
@@ -16,6 +17,18 @@ def size_text(count: float) -> str:
         if count >= limit:
             return f"{count / limit:.2f} {unit}"
     return f"{count:.0f} B"
+
+
+def spread_text(values: Sequence[float]) -> str:
+    """Mean and standard deviation."""
+    from statistics import fmean, stdev
+
+    return f"{fmean(values):.4f}" + (f" ± {stdev(values):.4f}" if len(values) > 1 else "")
+
+
+def plain_table() -> Table:
+    """A table with a head and no lines."""
+    return Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
 
 
 def two_columns(title: str, rows: list[tuple[str, str]], name_style: str = "dim") -> Table:

@@ -25,7 +25,7 @@ DISK_BYTES_PER_SECOND = 300e6
 
 
 @dataclass(frozen=True)
-class Estimate:
+class StoreCost:
     """Cost of a run, before it."""
 
     disk_bytes: int
@@ -37,7 +37,7 @@ class Estimate:
     """Disk that is needed besides the store while it is made."""
 
 
-def estimate_cost(tokenizer: Tokenizer, manifest: Manifest, threads: int) -> Estimate:
+def estimate_cost(tokenizer: Tokenizer, manifest: Manifest, threads: int) -> StoreCost:
     """Tokenize a thousand nodes spread over the graph and scale up. The kernel is compiled before the clock runs."""
     graph = tokenizer.graph
     n = graph.num_nodes
@@ -60,7 +60,7 @@ def estimate_cost(tokenizer: Tokenizer, manifest: Manifest, threads: int) -> Est
         seconds *= n / sampled / threads
     tokens = int(stored_per_node * n)
     block = int(per_node * min(n, manifest.block_size))
-    return Estimate(
+    return StoreCost(
         disk_bytes=fixed + tokens,
         memory_bytes=PROCESS_BYTES + graph_bytes(graph) + 3 * block,
         seconds=max(seconds, (fixed + tokens) / DISK_BYTES_PER_SECOND),

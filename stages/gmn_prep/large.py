@@ -15,12 +15,13 @@ from gmn_pipeline.disk.resident_pages import bounded_pages
 from gmn_pipeline.errors import ConfigError
 from gmn_pipeline.store.writing.writer import lock_store
 from gmn_prep.datasets.entry import Scratch
+from gmn_prep.orderings import ORDERINGS
 from gmn_prep.plan import Plan
 
 if TYPE_CHECKING:
     from gmn_pipeline.graph import Graph
     from gmn_pipeline.store.format.manifest import Manifest
-    from gmn_prep.estimate import Estimate
+    from gmn_prep.estimate import StoreCost
     from gmn_prep.tokens.sweep import SweepTokenizer
     from gmn_prep.tokens.tokenizer import Tokenizer
 
@@ -31,7 +32,7 @@ BYTES_PER_NODE = 18
 
 
 @dataclass(frozen=True)
-class Budget:
+class MemoryBudget:
     """Bytes of memory for each use."""
 
     total: int
@@ -52,14 +53,14 @@ class Budget:
         return max(64 << 20, (self.total - PROCESS_BYTES) // 4)
 
 
-def budget_of(plan: Plan) -> Budget:
+def budget_of(plan: Plan) -> MemoryBudget:
     assert plan.config.memory is not None
-    return Budget(int(plan.config.memory * 1e9))
+    return MemoryBudget(int(plan.config.memory * 1e9))
 
 
 def check_possible(plan: Plan) -> None:
     """Raise ConfigError for what holds the whole graph in memory."""
-    unbounded = [*plan.encodings, *(name for name in plan.orderings if name not in ("degree", "random"))]
+    unbounded = [*plan.encodings, *(name for name in plan.orderings if not ORDERINGS[name].bounded)]
     if unbounded:
         raise ConfigError(
             f"--memory cannot bound {', '.join(unbounded)}, which need the graph in memory; leave them out, or --memory"
@@ -126,7 +127,7 @@ SPAN_SHARE = 0.6
 """Of the bytes that a span's node takes at most, those it does take where walks meet hubs (443 of 742 measured)."""
 
 
-def estimate_large(plan: Plan, *, dry_run: bool) -> "tuple[Manifest, Estimate]":
+def estimate_large(plan: Plan, *, dry_run: bool) -> "tuple[Manifest, StoreCost]":
     """What `--memory` will need, from the sizes of the table alone: one pass over it, nothing is built.
 
     A dry run refuses what the run would refuse later, which takes a second pass where no table lists the nodes.
@@ -139,7 +140,7 @@ def estimate_large(plan: Plan, *, dry_run: bool) -> "tuple[Manifest, Estimate]":
     from gmn_prep.datasets.user.tables.edge_query import EdgeQuery
     from gmn_prep.datasets.user.tables.node_stream import NodeStream
     from gmn_prep.datasets.user.tables.sorted_edges import check_options
-    from gmn_prep.estimate import DISK_BYTES_PER_SECOND, Estimate
+    from gmn_prep.estimate import DISK_BYTES_PER_SECOND, StoreCost
     from gmn_prep.tokens.sweep import span_node_bytes
 
     check_possible(plan)
@@ -173,4 +174,4 @@ def estimate_large(plan: Plan, *, dry_run: bool) -> "tuple[Manifest, Estimate]":
         spans = 1 + int(n * SPAN_SHARE * span_node_bytes(t, size, slots / 2 / n) / budget.span)
         seconds += spans * (max(t.m - 1, 0) * csr + pairs) / DISK_BYTES_PER_SECOND
     beside = csr + features + max(SPILL_BYTES * slots, pairs)
-    return manifest, Estimate(store, budget.total, seconds, beside)
+    return manifest, StoreCost(store, budget.total, seconds, beside)

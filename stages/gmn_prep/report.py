@@ -11,14 +11,14 @@ from gmn_pipeline.store.files.places import stored_bytes
 from gmn_prep.datasets import DATASETS
 
 if TYPE_CHECKING:
-    from gmn_prep.tokenize import Outcome
+    from gmn_prep.tokenize import TokenizeOutcome
 
 
 def minutes_text(seconds: float) -> str:
     return "less than a minute" if seconds < 60 else f"about {seconds / 60:.1f} minutes"
 
 
-def report_outcome(outcome: "Outcome", seconds: dict[str, float], *, as_json: bool) -> None:
+def report_outcome(outcome: "TokenizeOutcome", seconds: dict[str, float], *, as_json: bool) -> None:
     """The closing table of `gmn-prep tokenize`."""
     facts = _outcome_facts(outcome, seconds)
     if as_json:
@@ -69,7 +69,7 @@ def report_outcome(outcome: "Outcome", seconds: dict[str, float], *, as_json: bo
     console.print(two_columns("token store", rows))
 
 
-def _outcome_facts(outcome: "Outcome", seconds: dict[str, float]) -> dict[str, Any]:
+def _outcome_facts(outcome: "TokenizeOutcome", seconds: dict[str, float]) -> dict[str, Any]:
     manifest = outcome.manifest
     tokens = manifest.graph.nodes * manifest.tokens.sequence_length
     walking = seconds.get("walks", 0.0)

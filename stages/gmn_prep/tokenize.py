@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
     from gmn_pipeline.graph import Graph
     from gmn_prep.datasets import LoadedDataset
-    from gmn_prep.estimate import Estimate
+    from gmn_prep.estimate import StoreCost
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TokenizeOutcome:
     """What `tokenize` did."""
 
     path: StorePlace
@@ -37,13 +37,13 @@ class Outcome:
     repaired: tuple[str, ...] = ()
     """Parts of that store that were damaged and written again."""
     notices: tuple[str, ...] = ()
-    estimate: "Estimate | None" = None
+    estimate: "StoreCost | None" = None
     """Set on a dry run, which writes nothing."""
 
 
 def tokenize(
     config: TokenizeConfig, phases: Phases, *, dry_run: bool = False, only_plan: bool = False, data: Any = None
-) -> Outcome:
+) -> TokenizeOutcome:
     """Make the store that `config` describes, or use an existing one.
 
     only_plan: write everything but the tokens, which `parts` writes then. data: a graph in memory, as `load_object`
@@ -54,7 +54,7 @@ def tokenize(
     if existing is not None:
         path, manifest = existing
         repaired = () if dry_run else _repair_if_damaged(path, plan, loaded, phases)
-        return Outcome(path, manifest, made=False, exact=is_exactly(manifest, plan), repaired=repaired)
+        return TokenizeOutcome(path, manifest, made=False, exact=is_exactly(manifest, plan), repaired=repaired)
     if not dry_run and isinstance(plan.out, Path) and (reason := why_not_writable(plan.out)) is not None:
         raise StoreError(f"cannot write {plan.out}: {reason}; choose another --out")  # before the data is read
     if config.dask is None or dry_run:
@@ -106,7 +106,7 @@ def _make_store(
     dry_run: bool,
     only_plan: bool,
     cluster: "Client | None" = None,
-) -> Outcome:
+) -> TokenizeOutcome:
     phases.say(f"loading {plan.config.dataset}")  # the imports alone take seconds
     from gmn_pipeline.console.compile_notice import tell_compilation
 
@@ -121,7 +121,7 @@ def _make_store(
             raise ConfigError(f"--memory writes into a folder, and {plan.out} is a URL; use gmn-prep copy afterwards")
         manifest, estimate = estimate_large(plan, dry_run=dry_run)
         if dry_run:
-            return Outcome(plan.out, manifest, made=False, estimate=estimate)
+            return TokenizeOutcome(plan.out, manifest, made=False, estimate=estimate)
         written = 0 if plan.config.force else stored_bytes(plan.out)
         check_room(plan.out, estimate.disk_bytes + estimate.beside_bytes, written)
         with on_disk(plan) as plan:
@@ -136,7 +136,7 @@ def _load_and_write(
     dry_run: bool,
     only_plan: bool,
     cluster: "Client | None",
-) -> Outcome:
+) -> TokenizeOutcome:
     from gmn_pipeline.store.files.places import stored_bytes
     from gmn_pipeline.store.reading.reader import TokenStore
     from gmn_pipeline.store.writing.writer import StoreWriter
@@ -163,7 +163,7 @@ def _load_and_write(
         # A sample of tokens reads a mapped graph at random; what a large one needs was reckoned before.
         estimate = None if large else estimate_cost(tokenizer, manifest, plan.threads)
     if dry_run:
-        return Outcome(plan.out, manifest, made=False, notices=tuple(notices), estimate=estimate)
+        return TokenizeOutcome(plan.out, manifest, made=False, notices=tuple(notices), estimate=estimate)
     if estimate is not None and isinstance(plan.out, Path):
         written = 0 if config.force else stored_bytes(plan.out)
         check_room(plan.out, estimate.disk_bytes, written, codec=config.codec)
@@ -182,10 +182,10 @@ def _load_and_write(
             notices += write_encodings(writer, graph, plan.threads, phases, cluster)
             write_orderings(writer, graph, plan.config.seed, plan.threads, phases)
             if only_plan:
-                return Outcome(plan.out, writer.manifest, made=True, notices=tuple(notices))
+                return TokenizeOutcome(plan.out, writer.manifest, made=True, notices=tuple(notices))
             walker = bounded_tokenizer(tokenizer, graph, plan) if large else tokenizer
             write_tokens(writer, walker, plan.threads, phases, cluster)
-        outcome = Outcome(plan.out, writer.finalise(), made=True, notices=tuple(notices))
+        outcome = TokenizeOutcome(plan.out, writer.finalise(), made=True, notices=tuple(notices))
         remove_parts(place)
         return outcome
 

@@ -10,6 +10,7 @@ from gmn_pipeline.console.machine import MOST_THREADS
 from gmn_pipeline.errors import ConfigError
 from gmn_pipeline.place import StorePlace
 from gmn_pipeline.recipes import choose_recipe
+from gmn_pipeline.store.format.words import Codec, Walk
 from gmn_prep.orderings import ORDERINGS
 
 TOKENS, ENCODINGS, DATASET, STORE = "Tokens", "Encodings and orderings", "Dataset", "Store"
@@ -41,9 +42,7 @@ class TokenizeConfig:
     m: int = setting(2, help="Longest walk: tokens of levels 1 to m are sampled. 0: one token per node.", group=TOKENS)
     M: int = setting(8, help="Walks per token.", group=TOKENS)
     s: int = setting(4, help="Tokens per level. By default, training draws one of them for each epoch.", group=TOKENS)
-    walk: Literal["uniform", "non-backtracking"] = setting(
-        "uniform", help="How a walk chooses its next node.", group=TOKENS
-    )
+    walk: Walk = setting("uniform", help="How a walk chooses its next node.", group=TOKENS)
     seed: int = setting(0, help="Seed of walks, estimates and ties.", group=TOKENS)
     lap_pe: int = setting(0, help="Laplacian eigenvectors to store per node. 0: none.", group=ENCODINGS)
     rwse: int = setting(
@@ -106,9 +105,7 @@ class TokenizeConfig:
     out: StorePlace | None = setting(
         None, help="Store to write: a path, or s3://BUCKET/NAME.zarr. Default: data/NAME.zarr.", group=STORE
     )
-    codec: Literal["raw", "zstd"] = setting(
-        "raw", help="raw can be mapped without copying; zstd is smaller.", group=STORE
-    )
+    codec: Codec = setting("raw", help="raw can be mapped without copying; zstd is smaller.", group=STORE)
     block_size: int | None = setting(None, help="Nodes per block. Default: chosen from m, M and s.", group=STORE)
     threads: int | None = setting(None, help="Threads. Default: all cores. Never changes a byte.", group=STORE)
     memory: float | None = setting(

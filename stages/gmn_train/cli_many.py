@@ -74,10 +74,10 @@ def search(
     The same command again continues the study; so do other processes meanwhile.
     """
     from gmn_train.runs.refusals import check_splits
-    from gmn_train.search.budget import Budget, parse_duration
+    from gmn_train.search.budget import TimeBudget, parse_duration
     from gmn_train.settings.request import parse_numbers, read_request
 
-    time = Budget(parse_duration(budget))
+    time = TimeBudget(parse_duration(budget))
     file, flags = request
     asked = read_request({**flags, "model.name": model}, file, change or [])
     split_list = parse_numbers(splits, "splits")

@@ -26,18 +26,19 @@ PEERS = ("torch", "scipy", "zarr", "PyG", "GCNConv", "GPSConv", "mamba", "two ma
 
 
 def main(names: list[str], page: Path | None) -> None:
-    found = sorted(file.stem.removeprefix("bench_") for file in Path(__file__).parent.glob("bench_*.py"))
-    unknown = set(names) - set(found)
+    files = Path(__file__).parent.glob("*/bench_*.py")
+    rooms = {file.stem.removeprefix("bench_"): file.parent.name for file in sorted(files, key=lambda file: file.stem)}
+    unknown = set(names) - set(rooms)
     if unknown:
-        sys.exit(f"error: no benchmark is called {', '.join(sorted(unknown))}; there are {', '.join(found)}")
+        sys.exit(f"error: no benchmark is called {', '.join(sorted(unknown))}; there are {', '.join(rooms)}")
     console = Console()
     table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
     for column in COLUMNS:
         table.add_column(column, justify="right" if column in ("s", "s ", "ratio") else "left", overflow="fold")
     notes = []
-    for name in names or found:
+    for name in names or rooms:
         console.print(f"running {name} ...", style="dim")
-        module = import_module(f"tests.benchmarks.bench_{name}")
+        module = import_module(f"tests.benchmarks.{rooms[name]}.bench_{name}")
         cells = [cells_of(row) for row in map(Row._make, module.rows())]
         lines = module.lines() if hasattr(module, "lines") else []
         for row in cells:

@@ -3,15 +3,13 @@
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Literal
 
 from gmn_pipeline.errors import StoreCorruptError
 from gmn_pipeline.store.files.array_files import REMEDY, array_checksum, read_checksums
 from gmn_pipeline.store.files.storage import Storage
 from gmn_pipeline.store.format.array_spec import ArraySpec
-from gmn_pipeline.store.format.token_settings import Codec
+from gmn_pipeline.store.format.words import Codec
 
-Check = Literal["full", "sampled", "none"]
 Part = int | str
 """A block by its number, another group by its name."""
 

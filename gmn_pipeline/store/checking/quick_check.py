@@ -3,9 +3,8 @@
 from pathlib import Path
 
 from gmn_pipeline.errors import StoreCorruptError
-from gmn_pipeline.store.files.array_files import REMEDY, array_bytes, block_facts, read_attributes
-from gmn_pipeline.store.files.manifest_file import manifest_in, open_storage
-from gmn_pipeline.store.format.digests import digest_of, group_digest
+from gmn_pipeline.store.files.array_files import REMEDY, array_bytes
+from gmn_pipeline.store.files.manifest_file import collect_digests, manifest_in, open_storage
 from gmn_pipeline.store.format.schema import block_group, block_specs, fixed_groups
 
 
@@ -13,15 +12,9 @@ def quick_check(path: Path) -> None:
     """Raise StoreCorruptError if a file is missing, has another size or belongs to another store. Reads no array."""
     storage = open_storage(path)
     manifest = manifest_in(storage)
-    groups = fixed_groups(manifest)
-    digests = {group: group_digest(read_attributes(storage, group)) for group in groups}
-    blocks = []
-    for number in range(manifest.blocks):
-        group = block_group(number)
-        attributes = read_attributes(storage, group)
-        blocks.append(group_digest(attributes))
-        groups[group] = block_specs(manifest, block_facts(attributes, f"{storage}/{group}"))
-    for group, digest in {**digests, "tokens": digest_of(blocks)}.items():
+    digests, facts = collect_digests(storage, manifest)
+    groups = fixed_groups(manifest) | {block_group(b): block_specs(manifest, f) for b, f in enumerate(facts)}
+    for group, digest in digests.items():
         if digest != manifest.digests.get(group):
             raise StoreCorruptError(f"{path}/{group} was replaced: it does not match the manifest; {REMEDY}")
     for group, specs in groups.items():

@@ -19,7 +19,7 @@ from gmn_pipeline.store.files.storage import Storage
 from gmn_pipeline.store.format.chunks import Chunks, plan_chunks
 from gmn_pipeline.store.format.digests import CHECKSUMS, FACTS, checksum
 from gmn_pipeline.store.format.schema import ArraySpec, BlockFacts
-from gmn_pipeline.store.format.token_settings import Codec
+from gmn_pipeline.store.format.words import Codec
 from gmn_pipeline.types import Array
 
 MOST_DOCUMENT = 1 << 22
@@ -95,8 +95,12 @@ def read_attributes(storage: Storage, group: str) -> dict[str, Any]:
 
 def read_group_document(storage: Storage, group: str) -> dict[str, Any]:
     """The zarr.json of a group; "" is the root."""
-    name = f"{group}/zarr.json".lstrip("/")
-    return _parse(storage.read(name, MOST_DOCUMENT), f"{storage}/{group}".rstrip("/"), "group")
+    return _parse(storage.read(document_name(group), MOST_DOCUMENT), f"{storage}/{group}".rstrip("/"), "group")
+
+
+def document_name(group: str) -> str:
+    """The name of a group's zarr.json; "" is the root."""
+    return f"{group}/zarr.json".lstrip("/")
 
 
 def read_checksums(storage: Storage, group: str, specs: Mapping[str, ArraySpec]) -> dict[str, str]:

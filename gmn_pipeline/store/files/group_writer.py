@@ -15,13 +15,13 @@ import numpy as np
 
 from gmn_pipeline.disk.atomic_file import remove, write_aside
 from gmn_pipeline.errors import StoreError
-from gmn_pipeline.store.files.array_files import array_checksum
+from gmn_pipeline.store.files.array_files import array_checksum, document_name
 from gmn_pipeline.store.files.storage import LocalFolder
 from gmn_pipeline.store.format.chunks import plan_chunks
 from gmn_pipeline.store.format.digests import CHECKSUMS
 from gmn_pipeline.store.format.dimensions import dimension_names
 from gmn_pipeline.store.format.schema import ArraySpec
-from gmn_pipeline.store.format.token_settings import Codec
+from gmn_pipeline.store.format.words import Codec
 from gmn_pipeline.types import Array
 
 ZSTD_LEVEL = 3
@@ -69,11 +69,6 @@ def group_document(attributes: Mapping[str, Any]) -> bytes:
 def write_document(root: Path, group: str, attributes: Mapping[str, Any]) -> None:
     """Write or replace only the zarr.json of a group, in one step."""
     write_file(root, document_name(group), group_document(attributes))
-
-
-def document_name(group: str) -> str:
-    """The name of a group's zarr.json; "" is the root."""
-    return f"{group}/zarr.json".lstrip("/")
 
 
 def write_file(root: Path, name: str, content: bytes) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from gmn_pipeline.errors import StoreClashError, StoreError
 from gmn_pipeline.store.files.group_writer import WIP, copy_group, write_arrays, write_file
-from gmn_pipeline.store.format.token_settings import Codec
+from gmn_pipeline.store.format.words import Codec
 from gmn_pipeline.types import Array
 
 

@@ -5,7 +5,7 @@ It holds no clock time and no path, so two stores of the same content have the s
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -14,9 +14,9 @@ import xxhash
 from gmn_pipeline.console.config import adapter_of
 from gmn_pipeline.errors import StoreCorruptError, StoreError
 from gmn_pipeline.graph import Graph
-from gmn_pipeline.store.format.digests import FACTS
-from gmn_pipeline.store.format.digests import digest_of as digest_of
-from gmn_pipeline.store.format.token_settings import Codec, TokenSettings
+from gmn_pipeline.store.format.digests import FACTS, digest_of
+from gmn_pipeline.store.format.token_settings import TokenSettings
+from gmn_pipeline.store.format.words import Codec
 from gmn_pipeline.task import Task
 
 FORMAT = 1
@@ -122,6 +122,10 @@ class Manifest:
             "orderings": self.orderings,
         }
         return digest_of(content)
+
+    def as_planned(self) -> "Manifest":
+        """The manifest as it was before anything was written."""
+        return replace(self, state="writing", digests={}, token_nodes=0, token_edges=0)
 
     def as_attributes(self) -> dict[str, Any]:
         """The attributes of the root group."""

@@ -111,6 +111,11 @@ def fixed_groups(manifest: Manifest) -> dict[str, dict[str, ArraySpec]]:
     return groups
 
 
+def all_groups(manifest: Manifest) -> list[str]:
+    """Every group with arrays; those that are not blocks first."""
+    return [*fixed_groups(manifest), *(block_group(number) for number in range(manifest.blocks))]
+
+
 def block_name(number: int) -> str:
     return f"b{number:05d}"
 

@@ -1,15 +1,12 @@
 """The settings that decide what tokens a store holds, and every size that follows from them."""
 
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 
 from gmn_pipeline.errors import ConfigError, nearest
-
-Walk = Literal["uniform", "non-backtracking"]
-Codec = Literal["raw", "zstd"]
-
+from gmn_pipeline.store.format.words import Walk
 
 MAX_TOKEN_STEPS = 30_000
 """Largest M * m: a token's indices are packed into 15 bits while its edges are sorted."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from gmn_pipeline.errors import StoreClashError, StoreError
 from gmn_pipeline.store.files.group_writer import write_arrays
-from gmn_pipeline.store.format.token_settings import Codec
+from gmn_pipeline.store.format.words import Codec
 from gmn_pipeline.store.objects.client import Content, Objects
 from gmn_pipeline.types import Array
 

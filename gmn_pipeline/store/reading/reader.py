@@ -12,7 +12,7 @@ import numpy as np
 from gmn_pipeline.errors import GraphError, StoreCorruptError, StoreError, nearest
 from gmn_pipeline.graph import Graph
 from gmn_pipeline.place import StorePlace, as_place
-from gmn_pipeline.store.checking.byte_check import ByteCheck, Check, check_group_bytes
+from gmn_pipeline.store.checking.byte_check import ByteCheck, check_group_bytes
 from gmn_pipeline.store.files.array_files import REMEDY, block_facts, is_cut, open_array, read_attributes
 from gmn_pipeline.store.files.manifest_file import manifest_in, open_storage
 from gmn_pipeline.store.files.storage import Storage
@@ -20,6 +20,7 @@ from gmn_pipeline.store.format.digests import digest_of, group_digest
 from gmn_pipeline.store.format.manifest import Manifest
 from gmn_pipeline.store.format.schema import BlockFacts, block_group, block_name, block_specs, fixed_groups
 from gmn_pipeline.store.format.token_settings import TokenSettings
+from gmn_pipeline.store.format.words import Check
 from gmn_pipeline.store.reading.block_cache import Block, BlockCache
 from gmn_pipeline.store.reading.view import TokenView
 from gmn_pipeline.types import Array, IntArray

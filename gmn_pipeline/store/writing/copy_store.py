@@ -6,19 +6,17 @@ checksum; the manifest comes last. An interrupted copy continues with the groups
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 from gmn_pipeline.errors import ConfigError, StoreClashError
 from gmn_pipeline.place import StorePlace
 from gmn_pipeline.store.checking.byte_check import check_group_bytes
 from gmn_pipeline.store.checking.verify_tree import check_group_tree
-from gmn_pipeline.store.files.array_files import MOST_DOCUMENT, block_facts, read_attributes
-from gmn_pipeline.store.files.group_writer import document_name
+from gmn_pipeline.store.files.array_files import MOST_DOCUMENT, block_facts, document_name, read_attributes
 from gmn_pipeline.store.files.manifest_file import collect_digests, manifest_at, manifest_in, open_storage
 from gmn_pipeline.store.files.places import target_at
 from gmn_pipeline.store.files.storage import Storage
 from gmn_pipeline.store.format.manifest import Manifest
-from gmn_pipeline.store.format.schema import PARENTS, block_group, block_specs, fixed_groups
+from gmn_pipeline.store.format.schema import PARENTS, all_groups, block_specs, fixed_groups
 from gmn_pipeline.store.writing.verbs import begin_store, missing_groups
 
 GROUPS_AT_ONCE = 4
@@ -26,7 +24,7 @@ GROUPS_AT_ONCE = 4
 
 def copy_steps(manifest: Manifest) -> int:
     """How often `copy_store` reports."""
-    return 2 * len(_groups(manifest))
+    return 2 * len(all_groups(manifest))
 
 
 def copy_store(source: StorePlace, copied: StorePlace, on_progress: Callable[[int], None] = lambda _: None) -> int:
@@ -44,7 +42,7 @@ def copy_store(source: StorePlace, copied: StorePlace, on_progress: Callable[[in
             raise StoreClashError(f"{copied} holds another store, or this one packed otherwise; choose another place")
         missing = set[str]()
     else:
-        begin_store(copied, replace(manifest, state="writing", digests={}, token_nodes=0, token_edges=0))
+        begin_store(copied, manifest.as_planned())
         missing = set(missing_groups(copied, manifest))
         for name in map(document_name, PARENTS):
             target.create(name, storage.read(name, MOST_DOCUMENT))
@@ -54,18 +52,14 @@ def copy_store(source: StorePlace, copied: StorePlace, on_progress: Callable[[in
             _check_group(storage, group, manifest)
             target.put_group(group, storage.folder(group))
 
-    _each(send, _groups(manifest), on_progress)
+    _each(send, all_groups(manifest), on_progress)
     written = open_storage(copied, fresh=True)
-    _each(lambda group: _check_group(written, group, manifest), _groups(manifest), on_progress)
+    _each(lambda group: _check_group(written, group, manifest), all_groups(manifest), on_progress)
     if collect_digests(written, manifest)[0] != manifest.digests:
         raise StoreClashError(f"{copied} has groups of another store; remove it, then copy again")
     if present is None or present.state != "complete":
         target.replace("zarr.json", storage.read("zarr.json", MOST_DOCUMENT))
     return len(missing)
-
-
-def _groups(manifest: Manifest) -> list[str]:
-    return [*fixed_groups(manifest), *(block_group(number) for number in range(manifest.blocks))]
 
 
 def _check_group(storage: Storage, group: str, manifest: Manifest) -> None:

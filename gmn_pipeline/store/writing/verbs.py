@@ -16,15 +16,24 @@ from dataclasses import asdict, dataclass, fields, replace
 from gmn_pipeline.errors import StoreClashError, StoreError
 from gmn_pipeline.graph import Graph
 from gmn_pipeline.place import StorePlace, as_place, make_way
-from gmn_pipeline.store.files.array_files import open_array
-from gmn_pipeline.store.files.group_writer import document_name, group_document
+from gmn_pipeline.store.files.array_files import document_name, open_array
+from gmn_pipeline.store.files.group_writer import group_document
 from gmn_pipeline.store.files.manifest_file import collect_digests, manifest_at, manifest_in, open_storage
 from gmn_pipeline.store.files.places import target_at
 from gmn_pipeline.store.format.blocks import plan_blocks
 from gmn_pipeline.store.format.digests import FACTS
 from gmn_pipeline.store.format.manifest import GraphFacts, Manifest, Scalar
-from gmn_pipeline.store.format.schema import PARENTS, ArraySpec, BlockFacts, block_group, block_specs, fixed_groups
-from gmn_pipeline.store.format.token_settings import Codec, TokenSettings
+from gmn_pipeline.store.format.schema import (
+    PARENTS,
+    ArraySpec,
+    BlockFacts,
+    all_groups,
+    block_group,
+    block_specs,
+    fixed_groups,
+)
+from gmn_pipeline.store.format.token_settings import TokenSettings
+from gmn_pipeline.store.format.words import Codec
 from gmn_pipeline.types import Array
 
 
@@ -115,7 +124,7 @@ def has_group(place: StorePlace, group: str) -> bool:
 
 def missing_groups(place: StorePlace, manifest: Manifest) -> Iterator[str]:
     """The groups still to be written: those that are not blocks first."""
-    groups = [*fixed_groups(manifest), *(block_group(b) for b in range(manifest.blocks))]
+    groups = all_groups(manifest)
     there = target_at(place).having(groups)
     yield from (group for group in groups if group not in there)
 
@@ -183,7 +192,7 @@ def is_same_plan(present: Manifest, wanted: Manifest) -> bool:
     """Whether a store that is there is this plan, finished or not. Packing counts while it is unfinished."""
     if present.state == "complete":
         return present.fingerprint == wanted.fingerprint and present.dataset == wanted.dataset
-    return present == replace(wanted, state="writing", digests={}, token_nodes=0, token_edges=0)
+    return present == wanted.as_planned()
 
 
 def _check_arrays(group: str, arrays: Mapping[str, Array], specs: Mapping[str, ArraySpec]) -> None:

@@ -33,65 +33,50 @@ __all__ = [
 
 LONGEST_NAME = 255
 """Bytes that file systems allow."""
-GENERATED = "generated, no download"
 
+
+def _generated(name: str, predicts: Task, size: str, after: str = "", **takes: int) -> Dataset:
+    """A line whose generator has its name. takes: the option that sets how much is generated, and its default."""
+    stem = name.replace("-", "_")
+    ((option, count),) = takes.items()
+    return Dataset(
+        name,
+        lazy(f"generated.{stem}", f"load_{stem}"),
+        predicts,
+        size=f"{count:,} {option}, {size}, or --{option}",
+        source=f"generated, no download{after and f' ({after})'}",
+        takes={**takes, "seed": 0},
+    )
+
+
+FOUR_COLOURS = Task.of("node", "multiclass", 4, "accuracy")
+HIDDEN_NODES = Task.of("node", "binary", 2, "weighted_accuracy", class_weighted=True)
 _LINES = (
-    Dataset(
+    _generated(
         "minesweeper-grid",
-        lazy("generated.minesweeper_grid", "load_minesweeper_grid"),
-        size="10,000 nodes, 39,402 edges, or --nodes",
-        predicts=Task.of("node", "binary", 2, "roc_auc"),
-        source=f"{GENERATED} (Platonov et al. 2023)",
-        takes={"nodes": 10_000, "seed": 0},
+        Task.of("node", "binary", 2, "roc_auc"),
+        "39,402 edges",
+        "Platonov et al. 2023",
+        nodes=10_000,
     ),
-    Dataset(
-        "sbm-pattern",
-        lazy("generated.sbm_pattern", "load_sbm_pattern"),
-        size="14,000 graphs, 45-190 nodes each, or --graphs",
-        predicts=Task.of("node", "binary", 2, "weighted_accuracy", class_weighted=True),
-        source=f"{GENERATED} (PATTERN, Dwivedi et al. 2020)",
-        takes={"graphs": 14_000, "seed": 0},
-    ),
-    Dataset(
+    _generated("sbm-pattern", HIDDEN_NODES, "45-190 nodes each", "PATTERN, Dwivedi et al. 2020", graphs=14_000),
+    _generated(
         "skip-ring",
-        lazy("generated.skip_ring", "load_skip_ring"),
-        size="2,000 graphs, 24-48 nodes each, or --graphs",
-        predicts=Task.of("graph", "multiclass", 4, "accuracy"),
-        source=f"{GENERATED} (after CSL, Murphy et al. 2019)",
-        takes={"graphs": 2_000, "seed": 0},
+        Task.of("graph", "multiclass", 4, "accuracy"),
+        "24-48 nodes each",
+        "after CSL, Murphy et al. 2019",
+        graphs=2_000,
     ),
-    Dataset(
-        "cycle-count",
-        lazy("generated.cycle_count", "load_cycle_count"),
-        size="5,000 graphs, 24-48 nodes each, or --graphs",
-        predicts=Task.of("graph", "regression", 2, "mae"),
-        source=GENERATED,
-        takes={"graphs": 5_000, "seed": 0},
-    ),
-    Dataset(
-        "ring-transfer",
-        lazy("generated.ring_transfer", "load_ring_transfer"),
-        size="500 graphs, 16 nodes each, or --graphs",
-        predicts=Task.of("node", "multiclass", 4, "accuracy"),
-        source=f"{GENERATED} (after Bodnar et al. 2021)",
-        takes={"graphs": 500, "seed": 0},
-    ),
-    Dataset(
+    _generated("cycle-count", Task.of("graph", "regression", 2, "mae"), "24-48 nodes each", graphs=5_000),
+    _generated("ring-transfer", FOUR_COLOURS, "16 nodes each", "after Bodnar et al. 2021", graphs=500),
+    _generated(
         "tree-match",
-        lazy("generated.tree_match", "load_tree_match"),
-        size="4,000 graphs, 15 nodes each, or --graphs",
-        predicts=Task.of("node", "multiclass", 8, "accuracy"),
-        source=f"{GENERATED} (Alon & Yahav 2021)",
-        takes={"graphs": 4_000, "seed": 0},
+        Task.of("node", "multiclass", 8, "accuracy"),
+        "15 nodes each",
+        "Alon & Yahav 2021",
+        graphs=4_000,
     ),
-    Dataset(
-        "distant-pairs",
-        lazy("generated.distant_pairs", "load_distant_pairs"),
-        size="2,000 graphs, 30 nodes each, or --graphs",
-        predicts=Task.of("node", "multiclass", 4, "accuracy"),
-        source=GENERATED,
-        takes={"graphs": 2_000, "seed": 0},
-    ),
+    _generated("distant-pairs", FOUR_COLOURS, "30 nodes each", graphs=2_000),
     *HETEROPHILOUS,
     *PLANETOID,
     *OGB_NODE,

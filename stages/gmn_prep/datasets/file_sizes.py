@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gmn_pipeline.errors import DatasetError
+from gmn_pipeline.errors import DatasetError, one_line
 
 HARMLESS = 1 << 28
 """Bytes that any file may unpack to."""
@@ -72,7 +72,7 @@ def check_torch(path: Path) -> None:
         with zipfile.ZipFile(path) as archive:
             total = sum(member.file_size for member in archive.infolist())
     except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
-        raise DatasetError(f"{path.name} is not a file saved by torch ({' '.join(str(error).split())})") from error
+        raise DatasetError(f"{path.name} is not a file saved by torch ({one_line(error)})") from error
     check_unpacked(path, total, ratio=2, remedy="save it anew with torch.save")
 
 

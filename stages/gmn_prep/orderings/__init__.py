@@ -21,17 +21,19 @@ class OrderingEntry:
 
     It gives (n,) non-negative integers below 2**32 that rise with importance; equal ones are ties.
     """
+    bounded: bool = False
+    """Whether --memory can bound it: nothing is held in memory but a few numbers per node."""
 
 
 ORDERINGS: Table[OrderingEntry] = Table(
     "ordering",
     [
-        OrderingEntry("degree", "gmn_prep.orderings.degree:degree_keys"),
+        OrderingEntry("degree", "gmn_prep.orderings.degree:degree_keys", bounded=True),
         OrderingEntry("pagerank", "gmn_prep.orderings.pagerank:pagerank_keys"),
         OrderingEntry("k-core", "gmn_prep.orderings.k_core:k_core_keys"),
         OrderingEntry("eigenvector", "gmn_prep.orderings.eigenvector:eigenvector_keys"),
         OrderingEntry("spectral", "gmn_prep.orderings.spectral:spectral_keys"),
-        OrderingEntry("random", "gmn_prep.orderings.random:random_keys"),
+        OrderingEntry("random", "gmn_prep.orderings.random:random_keys", bounded=True),
     ],
 )
 

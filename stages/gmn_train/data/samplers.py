@@ -42,6 +42,8 @@ class Sampler(Protocol):
 
     data: LabelledData
     config: TrainConfig
+    chunk_nodes: int | None
+    """Nodes whose tokens are encoded at a time; None for all."""
 
     def training_steps(self, epoch: int) -> list[Step]:
         """The steps of a training epoch."""

@@ -14,9 +14,9 @@ from gmn_train.data.inputs import InputFacts, ModelInputs
 from gmn_train.model.encoders import make_encoder
 from gmn_train.model.frame import GraphModel, ModelOutputs
 from gmn_train.model.layers.bimamba import BiMamba
-from gmn_train.model.layers.finish import finish
-from gmn_train.model.layers.full_precision import full
 from gmn_train.model.layers.node_layer import NodeLayer, make_norm
+from gmn_train.model.layers.rowwise.finish import finish
+from gmn_train.model.layers.rowwise.full_precision import full
 from gmn_train.model.layers.token_block import TokenBlock
 from gmn_train.model.message_passing.branches import make_branch
 from gmn_train.model.message_passing.reach import pass_messages

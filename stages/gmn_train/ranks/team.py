@@ -21,7 +21,7 @@ from gmn_train.grains.tree_sum import TreeSum
 from gmn_train.grains.wire import Wire
 from gmn_train.learning.losses import sum_in_order, task_loss
 from gmn_train.model.frame import GraphModel
-from gmn_train.model.layers.norms import BatchNorm
+from gmn_train.model.layers.rowwise.norms import BatchNorm
 from gmn_train.ranks.join import agree, join_others
 
 if TYPE_CHECKING:

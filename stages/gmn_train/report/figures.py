@@ -16,7 +16,7 @@ MOST_NUMBERS = 12
 
 
 @dataclass(frozen=True)
-class Line:
+class Curve:
     """One curve of a figure."""
 
     x: Array
@@ -28,7 +28,7 @@ class Line:
     """The x to mark with a dot."""
 
 
-def draw_curves(title: str, ylabel: str, lines: Sequence[Line]) -> str:
+def draw_curves(title: str, ylabel: str, lines: Sequence[Curve]) -> str:
     """Values by epoch; the best epoch of each run is a dot."""
     with drawing(title) as canvas:
         ax = canvas.axes
@@ -49,7 +49,7 @@ def draw_curves(title: str, ylabel: str, lines: Sequence[Line]) -> str:
     return canvas.svg
 
 
-def draw_rates(title: str, xlabel: str, ylabel: str, lines: Sequence[Line], *, chance: bool) -> str:
+def draw_rates(title: str, xlabel: str, ylabel: str, lines: Sequence[Curve], *, chance: bool) -> str:
     """Curves in the unit square: ROC with its line of chance, or precision and recall."""
     with drawing(title) as canvas:
         ax = canvas.axes

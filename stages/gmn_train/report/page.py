@@ -12,7 +12,7 @@ from gmn_pipeline.console.output import size_text
 from gmn_pipeline.metrics import metric_title
 from gmn_train.report.comparison import Group, differing_settings, group_runs, setting_text
 from gmn_train.report.facts import RunFacts, curve
-from gmn_train.report.figures import Line, draw_curves, draw_deviations, draw_levels
+from gmn_train.report.figures import Curve, draw_curves, draw_deviations, draw_levels
 from gmn_train.report.svg import SERIES
 from gmn_train.report.task_figures import TEST, VAL, Figures, binary_curves, task_figures
 
@@ -79,9 +79,9 @@ def overview(runs: Sequence[RunFacts], colours: dict[str, str]) -> Figures:
     return figures
 
 
-def _line(run: RunFacts, key: str, colour: str, label: str | None = None) -> Line:
+def _line(run: RunFacts, key: str, colour: str, label: str | None = None) -> Curve:
     x, y = curve(run.rows, key)
-    return Line(x, y, colour, label, mark=run.result.best_epoch)
+    return Curve(x, y, colour, label, mark=run.result.best_epoch)
 
 
 def run_context(run: RunFacts, colour: str, several: bool) -> dict[str, Any]:

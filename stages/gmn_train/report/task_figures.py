@@ -14,7 +14,7 @@ from gmn_train.learning.metrics import (
     roc_curve,
 )
 from gmn_train.report.evidence import Evidence
-from gmn_train.report.figures import Line, draw_matrix, draw_rates, evenly
+from gmn_train.report.figures import Curve, draw_matrix, draw_rates, evenly
 from gmn_train.report.svg import GRID, SERIES, drawing
 
 VAL, TEST = SERIES[0], SERIES[1]
@@ -58,11 +58,11 @@ def binary_curves(name: str, series: Sequence[tuple[str | None, str, Array, Arra
         scores, y = scores[known, 0], y[known]
         area = f"{label}, area {binary_roc_auc(scores, y):.3f}" if label else None
         average = f"{label}, AP {binary_average_precision(scores, y):.3f}" if label else None
-        roc.append(Line(*roc_curve(scores, y), colour, area))
+        roc.append(Curve(*roc_curve(scores, y), colour, area))
         precision, recall = precision_recall_curve(scores, y)
         ends = np.ones(len(recall), dtype=bool)  # of the points of one recall, the first and the last
         ends[1:-1] = (recall[1:-1] != recall[:-2]) | (recall[1:-1] != recall[2:])
-        pr.append(Line(recall[ends], precision[ends], colour, average))
+        pr.append(Curve(recall[ends], precision[ends], colour, average))
     if not roc:
         return []
     rates = ("false positive rate", "true positive rate")

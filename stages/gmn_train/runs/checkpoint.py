@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gmn_pipeline.errors import TrainError
+from gmn_pipeline.errors import TrainError, one_line
 from gmn_train.data.read_ahead import Clock
 from gmn_train.learning.averaging import WeightAverage
 from gmn_train.learning.optimizer import AdamW
@@ -71,7 +71,7 @@ class Checkpoints:
                     raise ValueError("its progress is not numbers")
                 progress = Progress(**state["progress"], clock=Clock(**clock))
             except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
-                reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+                reason = f"{type(error).__name__}: {one_line(error)}"
                 raise TrainError(
                     f"{self.folder.last} is not a checkpoint of this model ({reason}); start again with --force"
                 ) from error

@@ -15,7 +15,7 @@ from gmn_pipeline.console.config import Layer, as_table, identity, load_config, 
 from gmn_pipeline.disk.atomic_file import write_aside, write_bytes
 from gmn_pipeline.disk.lock import release_lock, take_lock
 from gmn_pipeline.errors import ConfigError, TrainError
-from gmn_pipeline.store.format.manifest import digest_of
+from gmn_pipeline.store.format.digests import digest_of
 from gmn_train.runs.naming import RUNS
 from gmn_train.runs.store_place import locate_store
 from gmn_train.runs.watching.events import FILE, encode_events, has_tensorboard
@@ -72,22 +72,23 @@ class RunFolder:
 
     def create(self, config: TrainConfig) -> None:
         """Begin a run here; what another run has left is removed first."""
-        import tomli_w
-
         with self.writing():
             self.last.parent.mkdir(parents=True, exist_ok=True)
             stale = ("config.toml", "data.json", "metrics.jsonl", "summary.json", "controls.json", FILE)
             for file in (*(self.path / name for name in stale), self.last, self.best):
                 file.unlink(missing_ok=True)
-            write_bytes(self.path / "config.toml", tomli_w.dumps(as_table(config)).encode())
+            self._write_config(config)
 
     def extend(self, config: TrainConfig) -> None:
         """Plan a run of more epochs; what is done stays. In this order a kill in between leaves the run as it was."""
-        import tomli_w
-
         with self.writing():
             (self.path / "summary.json").unlink(missing_ok=True)
-            write_bytes(self.path / "config.toml", tomli_w.dumps(as_table(config)).encode())
+            self._write_config(config)
+
+    def _write_config(self, config: TrainConfig) -> None:
+        import tomli_w
+
+        write_bytes(self.path / "config.toml", tomli_w.dumps(as_table(config)).encode())
 
     def config(self) -> TrainConfig:
         """The settings the run was made with."""

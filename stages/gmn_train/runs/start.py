@@ -22,7 +22,7 @@ from gmn_train.runs.control import EQUAL_EPOCHS, EQUAL_SECONDS, as_long_as, cont
 from gmn_train.runs.folder import RunFolder, default_run_dir
 from gmn_train.runs.refusals import check_longer, check_own_store, check_shared, named_dir
 from gmn_train.runs.watching.display import RunHeader, Watcher
-from gmn_train.runs.watching.estimate import Estimate, estimate_run
+from gmn_train.runs.watching.estimate import RunCost, estimate_run
 from gmn_train.settings.run_settings import TrainConfig
 from gmn_train.train import Training, describe_run, train
 
@@ -96,7 +96,7 @@ class Planned:
     """A run as it would be: nothing is written."""
 
     header: RunHeader
-    estimate: Estimate | None
+    estimate: RunCost | None
     """None where the timed steps failed, as the run's own would."""
     grains: int | None = None
     """Those of the run. The estimate is of one process in one piece in any case."""

@@ -27,7 +27,7 @@ def parse_duration(text: str) -> float:
 
 
 @dataclass(frozen=True)
-class Budget:
+class TimeBudget:
     """A time that runs from now."""
 
     seconds: float

@@ -3,10 +3,10 @@
 from rich.console import Console
 
 from gmn_pipeline.console.output import print_json, two_columns
-from gmn_train.search.searching import Outcome
+from gmn_train.search.searching import SearchOutcome
 
 
-def report_search(outcome: Outcome, store: str, *, as_json: bool) -> None:
+def report_search(outcome: SearchOutcome, store: str, *, as_json: bool) -> None:
     """A few lines for a person, or everything as JSON."""
     verdict, counts = outcome.verdict, outcome.trials
     assert verdict is not None

@@ -21,14 +21,16 @@ from gmn_train.search.verdict import Finalist
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
-    from gmn_train.search.searching import Outcome
+    from gmn_train.search.searching import SearchOutcome
 
 MOST_ROWS = 20
 FEWEST_TRIALS = 8
 """Below that many, importance says nothing."""
 
 
-def write_page(file: Path, outcome: "Outcome", study: SearchStudy, finalists: Sequence[Finalist], command: str) -> Path:
+def write_page(
+    file: Path, outcome: "SearchOutcome", study: SearchStudy, finalists: Sequence[Finalist], command: str
+) -> Path:
     """One self-contained HTML page."""
     environment = Environment(loader=PackageLoader("gmn_train", ""), autoescape=True, trim_blocks=True)
     metric = metric_title(outcome.metric)

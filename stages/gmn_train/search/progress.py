@@ -6,22 +6,22 @@ from collections.abc import Callable
 from typing import Any
 
 from gmn_pipeline.console.streams import tell
-from gmn_train.runs.watching.display import Show
+from gmn_train.runs.watching.display import Show, time_left_column
 from gmn_train.runs.watching.pace import duration_text
-from gmn_train.search.budget import Budget
+from gmn_train.search.budget import TimeBudget
 
 
 class SearchDisplay:
     """Shows trial, value, best so far, and time left."""
 
-    def __init__(self, show: Show, budget: Budget) -> None:
+    def __init__(self, show: Show, budget: TimeBudget) -> None:
         self.show, self.budget = show, budget
         self.best = ""
         self._bars: Any = None
         self._task: Any = None
 
     @classmethod
-    def for_person(cls, budget: Budget, *, silent: bool) -> "SearchDisplay":
+    def for_person(cls, budget: TimeBudget, *, silent: bool) -> "SearchDisplay":
         return cls("nothing" if silent else "live" if sys.stderr.isatty() else "lines", budget)
 
     def say(self, message: str) -> None:
@@ -60,21 +60,14 @@ class SearchDisplay:
             self._bars = None
 
 
-def _make_bar(budget: Budget) -> tuple[Any, Any]:
+def _make_bar(budget: TimeBudget) -> tuple[Any, Any]:
     from rich import progress
     from rich.console import Console
-    from rich.text import Text
-
-    class Left(progress.ProgressColumn):
-        max_refresh = 0.5
-
-        def render(self, task: progress.Task) -> Text:  # noqa: ARG002
-            return Text(f"{duration_text(budget.left())} left", style="progress.remaining")
 
     bars = progress.Progress(
         progress.BarColumn(bar_width=8),
         *(progress.TextColumn(f"{{task.fields[{field}]}}", markup=False) for field in ("what", "text", "best")),
-        Left(),
+        time_left_column(budget.left),
         console=Console(stderr=True),
         refresh_per_second=4,
     )

@@ -8,13 +8,13 @@ from gmn_pipeline.disk.atomic_file import write_text
 from gmn_train.settings.run_settings import TrainConfig
 
 if TYPE_CHECKING:
-    from gmn_train.search.searching import Outcome
+    from gmn_train.search.searching import SearchOutcome
 
 LEFT_OUT = ("fingerprint", "seed", "split", "extended_from")
 """What belongs to a store or a run, not to a recipe."""
 
 
-def write_recipe(file: Path, outcome: "Outcome", config: TrainConfig, plain: TrainConfig, command: str) -> Path:
+def write_recipe(file: Path, outcome: "SearchOutcome", config: TrainConfig, plain: TrainConfig, command: str) -> Path:
     """Write what was searched, and what else differs from a run without a recipe, for `--recipe FILE` to repeat."""
     import tomli_w
 
@@ -28,14 +28,14 @@ def write_recipe(file: Path, outcome: "Outcome", config: TrainConfig, plain: Tra
     return write_text(file, "".join(f"# {line}\n" for line in evidence(outcome, command)) + tomli_w.dumps(table))
 
 
-def measured_line(outcome: "Outcome", command: str) -> str:
+def measured_line(outcome: "SearchOutcome", command: str) -> str:
     """What `gmn-train run` prints of it."""
     assert outcome.verdict is not None
     chosen = outcome.verdict.chosen
     return f"Measured: validation {outcome.metric} {chosen.text}, test not looked at, by `{command}`."
 
 
-def evidence(outcome: "Outcome", command: str) -> list[str]:
+def evidence(outcome: "SearchOutcome", command: str) -> list[str]:
     """The comments at the top of a recipe, and the page's first lines."""
     verdict, counts = outcome.verdict, outcome.trials
     assert verdict is not None

@@ -5,12 +5,12 @@ from pathlib import Path
 
 from gmn_pipeline.console.config import identity
 from gmn_pipeline.errors import StoppedError, TrainError
-from gmn_pipeline.store.format.manifest import digest_of
+from gmn_pipeline.store.format.digests import digest_of
 from gmn_train.machine.compute import use_threads
 from gmn_train.runs.start import open_store
 from gmn_train.runs.termination import Termination
 from gmn_train.runs.watching.estimate import estimate_run
-from gmn_train.search.budget import Budget
+from gmn_train.search.budget import TimeBudget
 from gmn_train.search.progress import SearchDisplay
 from gmn_train.search.proposal import Proposals
 from gmn_train.search.recipe_file import write_recipe
@@ -24,7 +24,7 @@ SEARCHES = Path("data") / "searches"
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SearchOutcome:
     """What stands when a search ends."""
 
     folder: Path
@@ -41,7 +41,7 @@ class Outcome:
 
 def search(
     request: Request,
-    budget: Budget,
+    budget: TimeBudget,
     display: SearchDisplay,
     *,
     command: str,
@@ -51,7 +51,7 @@ def search(
     storage: str | None = None,
     trials: int | None = None,
     out: Path | None = None,
-) -> Outcome:
+) -> SearchOutcome:
     """Search around a request. Ctrl-C and SIGTERM come through when what stands is written.
 
     over: keys to search; all by default. splits: a trial counts by its mean over these; the request's by default.
@@ -97,7 +97,7 @@ def search(
     return outcome
 
 
-def _write(under_way: Search, command: str, out: Path | None, metric: str) -> Outcome:
+def _write(under_way: Search, command: str, out: Path | None, metric: str) -> SearchOutcome:
     """The recipe and the page of what stands."""
     from gmn_train.search.page import write_page
 
@@ -105,7 +105,7 @@ def _write(under_way: Search, command: str, out: Path | None, metric: str) -> Ou
     finalists = find_finalists(study)
     verdict = judge_finalists(finalists, higher=study.higher)
     counts = {state: len(study.trials(state)) for state in ("COMPLETE", "PRUNED", "FAIL")}
-    outcome = Outcome(folder, verdict, metric, counts, under_way.epochs, under_way.splits, None, None)
+    outcome = SearchOutcome(folder, verdict, metric, counts, under_way.epochs, under_way.splits, None, None)
     if verdict is None:
         return outcome
     config = under_way.resolve(verdict.chosen.settings, under_way.seed)[0]
@@ -115,7 +115,7 @@ def _write(under_way: Search, command: str, out: Path | None, metric: str) -> Ou
     return replace(outcome, page=write_page(folder / "report.html", outcome, study, finalists, command))
 
 
-def plan_epochs(request: Request, training: Training, budget: Budget, splits: int) -> int:
+def plan_epochs(request: Request, training: Training, budget: TimeBudget, splits: int) -> int:
     """Of each trial: what the user says, or as many as the budget holds of those planned."""
     planned = request.config.epochs
     assert planned is not None

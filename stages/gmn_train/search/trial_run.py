@@ -12,7 +12,7 @@ from shutil import rmtree
 from typing import TYPE_CHECKING, Any
 
 from gmn_pipeline.console.config import identity
-from gmn_pipeline.store.format.manifest import digest_of
+from gmn_pipeline.store.format.digests import digest_of
 from gmn_pipeline.store.reading.reader import TokenStore
 from gmn_train.learning.evaluation import is_better
 from gmn_train.runs.folder import RunFolder

@@ -12,7 +12,7 @@ from gmn_pipeline.errors import ConfigError, GmnError, StoppedError, TrainError
 from gmn_pipeline.store.reading.reader import TokenStore
 from gmn_train.model.tables import CONTROL
 from gmn_train.runs.termination import Termination
-from gmn_train.search.budget import MOST_REPEATS, Budget
+from gmn_train.search.budget import MOST_REPEATS, TimeBudget
 from gmn_train.search.progress import SearchDisplay
 from gmn_train.search.proposal import Proposals
 from gmn_train.search.study import SearchStudy
@@ -34,7 +34,7 @@ class Search:
     study: SearchStudy
     store: TokenStore
     folder: Path
-    budget: Budget
+    budget: TimeBudget
     display: SearchDisplay
     epochs: int
     schedule: dict[str, int]

@@ -4,10 +4,9 @@ from dataclasses import MISSING
 from typing import Any, get_type_hints
 
 from rich.console import Console
-from rich.table import Table
 
 from gmn_pipeline.console.config import allowed_words, as_table, flatten, walk_fields
-from gmn_pipeline.console.output import print_json, two_columns
+from gmn_pipeline.console.output import plain_table, print_json, two_columns
 from gmn_train.model.tables import MODELS
 from gmn_train.settings.model_settings import ModelConfig
 from gmn_train.settings.request import Request
@@ -20,7 +19,7 @@ def print_models() -> None:
 
 
 def print_settings(*, as_json: bool) -> None:
-    """Every setting with its default and meaning."""
+    """Every setting with its default and meaning. Of a run, recipe and data change some: see `print_request`."""
     rows = []
     for key, item in walk_fields(TrainConfig):
         cls = ModelConfig if key.startswith("model.") else TrainConfig
@@ -31,6 +30,7 @@ def print_settings(*, as_json: bool) -> None:
         print_json({key: default for key, default, _ in rows})
     else:
         _print_table(("setting", "default", "meaning"), rows)
+        print("Some defaults follow from the data: `gmn-train settings --store STORE` shows what a run takes, and why.")
 
 
 def print_request(request: Request, *, as_json: bool) -> None:
@@ -44,7 +44,7 @@ def print_request(request: Request, *, as_json: bool) -> None:
 
 
 def _print_table(columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table = plain_table()
     for column in columns:
         table.add_column(column, overflow="fold", no_wrap=column == "setting")
     for row in rows:

@@ -13,6 +13,12 @@ from gmn_train.model.tables import BACKENDS, BRANCHES, ENCODERS, MODELS, Model, 
 WIDEST_SCAN = 64
 """By default: a scan's cost grows with the square of its width, and tokens are many."""
 
+Readout = Literal["last", "mean", "both-ends"]
+TokenOrder = Literal["far-first", "near-first"]
+Residual = Literal["linear", "identity", "none"]
+Activation = Literal["relu", "gelu"]
+Norm = Literal["batch", "layer", "none"]
+
 
 @dataclass(frozen=True)
 class ModelConfig:
@@ -43,10 +49,8 @@ class ModelConfig:
         help="BiMamba layers per token block; with `input` use at least 2; 0, with readout mean: none",
         group="Tokens",
     )
-    readout: Literal["last", "mean", "both-ends"] = setting(
-        "last", help="which part of a scanned sequence becomes the node's state", group="Tokens"
-    )
-    token_order: Literal["far-first", "near-first"] = setting(
+    readout: Readout = setting("last", help="which part of a scanned sequence becomes the node's state", group="Tokens")
+    token_order: TokenOrder = setting(
         "far-first",
         help="far-first: levels m..0, the node itself last; near-first: Algorithm 1 as printed",
         group="Tokens",
@@ -74,11 +78,11 @@ class ModelConfig:
     mpnn_form: Literal["sum", "literal"] = setting(
         "sum", help="sum: in every node layer (GPS); literal: once, on the raw input (Algorithm 1)", group="Nodes"
     )
-    residual: Literal["linear", "identity", "none"] = setting(
+    residual: Residual = setting(
         "linear", help="a node layer's skip: a linear map, the identity (ReLU before the sum), or none", group="Nodes"
     )
-    activation: Literal["relu", "gelu"] = setting("relu", help="of node layers and the head", group="Nodes")
-    norm: Literal["batch", "layer", "none"] = setting("batch", help="norm of a node layer", group="Nodes")
+    activation: Activation = setting("relu", help="of node layers and the head", group="Nodes")
+    norm: Norm = setting("batch", help="norm of a node layer", group="Nodes")
     ffn: float = setting(0.0, help="feed-forward units after a node layer in multiples of the width", group="Nodes")
 
     encodings: str = setting(

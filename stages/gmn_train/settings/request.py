@@ -13,7 +13,7 @@ from typing import Any
 from gmn_pipeline.console.config import Layer, as_table, flatten, load_config, nest, read_toml, sources_of
 from gmn_pipeline.console.machine import usable_cores
 from gmn_pipeline.errors import ConfigError, TrainError
-from gmn_pipeline.place import as_place
+from gmn_pipeline.place import StorePlace, as_place
 from gmn_pipeline.recipes import NO_RECIPE, choose_recipe
 from gmn_pipeline.store.files.manifest_file import open_storage, read_manifest
 from gmn_pipeline.store.format.manifest import GraphFacts, Manifest
@@ -63,6 +63,7 @@ def read_request(given: Mapping[str, Any], file: Path | None = None, assignments
     names = Layer("the request", {"model.name": model.name, "recipe": recipe.name if recipe else NO_RECIPE})
     config = load_config(TrainConfig, *layers, names)
     assert manifest is not None, "load_config refuses settings without a store"
+    _check_one_plan(config)
     facts = measure_facts(open_storage(config.store), manifest, config.split)
     chosen = choose_settings(facts, config, sources)
     config = load_config(TrainConfig, Layer("the data", chosen), *layers, names)
@@ -83,6 +84,16 @@ def _command_line(given: Mapping[str, Any], assignments: Sequence[str]) -> dict[
             raise ConfigError(f"{key} is given twice, by {_option(key)} and by --set {text}; keep one of them")
         command[key] = value
     return command
+
+
+def _check_one_plan(config: TrainConfig) -> None:
+    """ConfigError for the settings of a run that was trained longer: one plan cannot repeat several."""
+    if config.extended_from:
+        first, *later = (*config.extended_from, config.epochs)
+        raise ConfigError(
+            f"these settings are of a run of {first} epochs that was trained longer; to repeat it, leave extended_from "
+            f"out, set epochs = {first}, then gmn-train resume RUN --epochs {', then '.join(map(str, later))}"
+        )
 
 
 def _option(key: str) -> str:
@@ -146,6 +157,13 @@ def _mode(config: TrainConfig, graph: GraphFacts) -> Mode:
     if config.mode == "graphs":
         raise ConfigError(f"mode graphs needs a store of many graphs; {config.store} holds one: use full or batch")
     return config.mode or choose_mode(graph.nodes)
+
+
+def on_another_store(config: TrainConfig, store: StorePlace, manifest: Manifest) -> TrainConfig:
+    """A run's settings to read another store with, which may hold one graph where the run's had many, or many."""
+    of_one: Mode | None = "full" if config.mode == "graphs" else config.mode
+    mode: Mode | None = "graphs" if manifest.graph.many else of_one
+    return replace(config, store=store, fingerprint=manifest.fingerprint, mode=mode)
 
 
 def parse_numbers(text: str | None, what: str) -> list[int]:

@@ -10,11 +10,11 @@ from gmn_pipeline.console.config import check_words, setting
 from gmn_pipeline.console.machine import MOST_THREADS
 from gmn_pipeline.errors import ConfigError
 from gmn_pipeline.place import StorePlace
+from gmn_pipeline.store.format.words import Check
 from gmn_train.settings.model_settings import ModelConfig
 
 DATA, TRAINING, MEMORY = "Data", "Training", "Memory and speed"
 Mode = Literal["full", "batch", "graphs"]
-Check = Literal["full", "sampled", "none"]
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class TrainConfig:
     )
     precision: Literal["auto", "float32", "bf16"] = setting(
         "float32",
-        help="Precision of matrix products. bf16 and auto use bfloat16 only if a probe shows that it is faster.",
+        help="Precision of matrix products. bf16: bfloat16 if it works here; auto: if it is also faster.",
         group=MEMORY,
     )
     check: Check = setting(

@@ -11,12 +11,13 @@ from statistics import fmean
 from typing import Any
 
 from gmn_pipeline.console.config import fit_table, read_toml
+from gmn_pipeline.console.output import spread_text
 from gmn_pipeline.errors import ConfigError
 from gmn_pipeline.place import StorePlace
 from gmn_train.model.tables import CONTROL
 from gmn_train.tables.running import RowResult
 from gmn_train.tables.spec import STRICT, RowSpec, TableSpec, check_rows
-from gmn_train.tables.writing import row_command, spread
+from gmn_train.tables.writing import row_command
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ def leave_one_out_markdown(spec: LeaveOneOutSpec, results: Sequence[RowResult]) 
     for dataset in datasets:
         label = choose_on_others(validation, dataset)
         both = [cells.get(_label(label or "", model, dataset)) for model in (spec.model, CONTROL)]
-        shown = [spread([s["test"] for s in cell.summaries]) if cell else "not run" for cell in both]
+        shown = [spread_text([s["test"] for s in cell.summaries]) if cell else "not run" for cell in both]
         runs = len(both[0].summaries) if both[0] else 0
         text.append(f"| {dataset} | {label or 'not run'} | {' | '.join(shown)} | {runs} |")
     text += ["", "Validation / test of every setting that was tried, means over the same runs:", ""]

@@ -22,7 +22,7 @@ and are the least of the row's runs; memory is a whole process's peak. The `pape
 
 
 @dataclass(frozen=True)
-class Table:
+class MadeTable:
     """One table, as it stands."""
 
     spec: TableSpec
@@ -38,7 +38,7 @@ class Table:
 
 def make_tables(
     files: Sequence[Path], out: Path, *, workers: int, threads: int | None, only_write: bool, say: Say
-) -> list[Table]:
+) -> list[MadeTable]:
     """Run every spec's rows and write its table.md and table.html below `out`. only_write: run nothing."""
     if workers < 1:
         raise ConfigError(f"--jobs is {workers}; it must be at least 1")
@@ -56,7 +56,7 @@ def make_tables(
         results = collect(spec, jobs, failed)
         has_plot = save_plot(spec, results, folder / "plot.png")
         page = write_text(folder / "table.html", to_page(spec, results, draw_plot(spec, results)))
-        table = Table(spec, results, folder / "table.md", page, leave_one_out)
+        table = MadeTable(spec, results, folder / "table.md", page, leave_one_out)
         write_text(table.markdown, _section(table, "plot.png" if has_plot else None))
         tables.append(table)
     return tables
@@ -67,13 +67,13 @@ def _read(file: Path) -> tuple[TableSpec, LeaveOneOutSpec | None]:
     return (leave_one_out.table if leave_one_out else read_spec(file)), leave_one_out
 
 
-def _section(table: Table, image: str | None) -> str:
+def _section(table: MadeTable, image: str | None) -> str:
     if table.leave_one_out is not None:
         return leave_one_out_markdown(table.leave_one_out, table.results)
     return to_markdown(table.spec, table.results, image)
 
 
-def write_results(tables: Sequence[Table], file: Path) -> Path:
+def write_results(tables: Sequence[MadeTable], file: Path) -> Path:
     """All tables in one Markdown page, with their plots in images/ beside it."""
     sections = [INTRO]
     for table in tables:

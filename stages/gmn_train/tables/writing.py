@@ -4,7 +4,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import Any
 
 from jinja2 import Environment, PackageLoader
@@ -12,6 +11,7 @@ from markupsafe import Markup, escape
 
 import gmn_pipeline
 from gmn_pipeline.console.config import read_toml
+from gmn_pipeline.console.output import spread_text
 from gmn_pipeline.metrics import metric_title
 from gmn_train.tables.running import RowResult
 from gmn_train.tables.spec import RowSpec, TableSpec
@@ -21,7 +21,7 @@ NONE = "–"
 
 
 @dataclass(frozen=True)
-class Line:
+class Cells:
     """One line of the table as text; the columns of COLUMNS."""
 
     name: str
@@ -46,7 +46,7 @@ RESULT_COLUMNS = ("test", "val", "paper")
 
 
 def columns_of(spec: TableSpec) -> dict[str, str]:
-    """The columns of a table: keys of a Line, and their headings."""
+    """The columns of a table: fields of `Cells`, and their headings."""
     return {key: text for key, text in COLUMNS.items() if spec.measure == "results" or key not in RESULT_COLUMNS}
 
 
@@ -56,7 +56,7 @@ def published(dataset: str) -> dict[str, Any]:
     return figures
 
 
-def describe(result: RowResult) -> Line:
+def describe(result: RowResult) -> Cells:
     """A row's results as text."""
     row, summaries = result.row, result.summaries
     beside = row.name == row.model if row.paper is None else row.paper
@@ -68,11 +68,11 @@ def describe(result: RowResult) -> Line:
     }
     if not summaries:
         reason = f"failed: {result.failures[0]}" if result.failures else "not run"
-        return Line(test=reason, val=NONE, runs="0", epochs=NONE, seconds=NONE, memory=NONE, parameters=NONE, **shared)
+        return Cells(test=reason, val=NONE, runs="0", epochs=NONE, seconds=NONE, memory=NONE, parameters=NONE, **shared)
     missing = result.pending + len(result.failures)
-    return Line(
-        test=spread([s["test"] for s in summaries]),
-        val=spread([s["val"] for s in summaries]),
+    return Cells(
+        test=spread_text([s["test"] for s in summaries]),
+        val=spread_text([s["val"] for s in summaries]),
         runs=f"{len(summaries)}" + (f" of {len(summaries) + missing}" if missing else ""),
         epochs=f"{max(s['epochs'] for s in summaries)}",
         seconds=f"{min(s['seconds_per_epoch'] for s in summaries):.2f}",
@@ -89,11 +89,6 @@ def row_command(row: RowSpec) -> str:
         if text != "0":
             parts += [one if text.isdigit() else many, text]
     return " ".join(parts + [part for text in row.assignments for part in ("--set", text)])
-
-
-def spread(values: Sequence[float]) -> str:
-    """Mean and standard deviation."""
-    return f"{fmean(values):.4f}" + (f" ± {stdev(values):.4f}" if len(values) > 1 else "")
 
 
 def heading(spec: TableSpec, results: Sequence[RowResult]) -> str:

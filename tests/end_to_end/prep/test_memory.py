@@ -19,7 +19,7 @@ from gmn_pipeline.errors import ConfigError, DatasetError, StoreError
 from gmn_pipeline.store.files import group_writer
 from gmn_prep import large
 from gmn_prep.phases import Phases
-from gmn_prep.tokenize import Outcome, tokenize
+from gmn_prep.tokenize import TokenizeOutcome, tokenize
 from gmn_prep.tokenize_settings import TokenizeConfig
 from gmn_prep.tokens.sweep import SweepTokenizer
 from tests.end_to_end.commands import run, tree
@@ -35,7 +35,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def make(table: Path, out: Path, *, dry_run: bool = False, **settings: Any) -> Outcome:
+def make(table: Path, out: Path, *, dry_run: bool = False, **settings: Any) -> TokenizeOutcome:
     sizes = {"m": 4, "M": 2, "s": 1, "block_size": 128, "ordering": ("degree", "random")}
     config = load_config(TokenizeConfig, Layer("test", {"dataset": str(table), "out": out, **sizes, **settings}))
     return tokenize(config, Phases(), dry_run=dry_run)
@@ -49,8 +49,8 @@ def test_the_bytes_of_the_plain_command(
     make(table, tmp_path / "plain.zarr")
     monkeypatch.setattr(group_writer, "AT_ONCE", 1000)
     if in_order:
-        monkeypatch.setattr(large.Budget, "pages", 1 << 10)
-        monkeypatch.setattr(large.Budget, "span", 1 << 19)
+        monkeypatch.setattr(large.MemoryBudget, "pages", 1 << 10)
+        monkeypatch.setattr(large.MemoryBudget, "span", 1 << 19)
     swept = []
     monkeypatch.setattr(
         SweepTokenizer, "_take_span", lambda *a, take=SweepTokenizer._take_span: swept.append(a) or take(*a)

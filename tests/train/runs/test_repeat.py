@@ -1,4 +1,4 @@
-"""A run's config.toml repeats it bit for bit: every model, and runs with and without a recipe."""
+"""A run's config.toml repeats it bit for bit: every model, runs with and without a recipe, and in grains."""
 
 from pathlib import Path
 
@@ -58,3 +58,14 @@ def test_with_a_recipe(store: Path, tmp_path: Path) -> None:
     config = repeats(store, tmp_path, *SMALL).config()
     assert (config.recipe, config.m, config.s, config.lr) == ("minesweeper", 1, 1, 0.01)
     assert config.model.feature_mask == 0.15
+
+
+def test_in_grains(store: Path, tmp_path: Path) -> None:
+    config = repeats(store, tmp_path, "--procs", 1, "--mode", "batch", "--set", "batch_nodes=20", *SMALL).config()
+    assert (config.procs, config.grains) == (1, 8)
+
+
+def test_a_plain_list_of_settings_says_that_some_follow_from_the_data(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run_app(app, ["settings"])
+    assert "`gmn-train settings --store STORE` shows what a run takes" in capsys.readouterr().out

@@ -121,6 +121,8 @@ def test_a_run_is_trained_longer(rings: TrainConfig, capsys: pytest.CaptureFixtu
     assert call("resume", "long", "--epochs", "5", "--json") == 0
     assert json.loads(capsys.readouterr().out)["epochs"] == 5
     assert RunFolder(path).config().extended_from == (2, 4)
+    assert call("run", "--config", str(path / "config.toml"), "--name", "again") == 2
+    assert "set epochs = 2, then gmn-train resume RUN --epochs 4, then 5" in capsys.readouterr().err
     start_runs(rings, Watcher(), name="other")
     with pytest.raises(TrainError, match="train it longer with gmn-train resume data/runs/other --epochs 9, choose"):
         start_runs(replace(rings, epochs=9), Watcher(), name="other")

@@ -7,10 +7,10 @@ import numpy as np
 
 from gmn_pipeline import Graph, TokenSettings
 from gmn_pipeline.graph import TEST
-from gmn_train.search.budget import Budget
+from gmn_train.search.budget import TimeBudget
 from gmn_train.search.progress import SearchDisplay
 from gmn_train.search.proposal import Proposals
-from gmn_train.search.searching import Outcome, search
+from gmn_train.search.searching import SearchOutcome, search
 from gmn_train.search.study import SearchStudy
 from gmn_train.settings.request import Request, read_request
 from tests.stores import ring_graph, write_store
@@ -37,15 +37,17 @@ def tiny_request(store: Path, **settings: Any) -> Request:
     return read_request({"store": store, **TINY, **settings})
 
 
-def small_search(request: Request, trials: int = 6, display: SearchDisplay | None = None, **options: Any) -> Outcome:
-    budget = Budget(3600.0)
+def small_search(
+    request: Request, trials: int = 6, display: SearchDisplay | None = None, **options: Any
+) -> SearchOutcome:
+    budget = TimeBudget(3600.0)
     return search(
         request, budget, display or SearchDisplay("nothing", budget), command="gmn-train search",
         **{"over": OVER, "trials": trials, "name": "s", **options},
     )  # fmt: skip
 
 
-def open_study(request: Request, found: Outcome) -> SearchStudy:
+def open_study(request: Request, found: SearchOutcome) -> SearchStudy:
     """The study that a search has left."""
     return SearchStudy.load(found.folder, Proposals.of(request, OVER))
 

@@ -11,7 +11,7 @@ import pytest
 from gmn_pipeline.console.config import identity
 from gmn_pipeline.errors import TrainError
 from gmn_train.runs.folder import RunFolder
-from gmn_train.search.budget import Budget
+from gmn_train.search.budget import TimeBudget
 from gmn_train.search.progress import SearchDisplay
 from gmn_train.search.trial_run import trial_folder
 from gmn_train.settings.request import read_request
@@ -98,7 +98,7 @@ class InterruptedDisplay(SearchDisplay):
 def test_ctrl_c_leaves_what_stands_and_the_trial_goes_on_later() -> None:
     request = tiny_request(write_ring(Path("a.zarr")), checkpoint_seconds=0)
     with pytest.raises(KeyboardInterrupt):
-        small_search(request, display=InterruptedDisplay("nothing", Budget(60.0)))
+        small_search(request, display=InterruptedDisplay("nothing", TimeBudget(60.0)))
     folder = Path("data/searches/s")
     assert "# Control, its best: not tried" in (folder / "recipe.toml").read_text()
     left = [run for run in runs_of(folder) if run.last.exists()]

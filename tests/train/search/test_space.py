@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gmn_pipeline.errors import ConfigError
-from gmn_train.search.budget import Budget, parse_duration
+from gmn_train.search.budget import TimeBudget, parse_duration
 from gmn_train.search.proposal import Proposals
 from gmn_train.search.space import DIMENSIONS, STARTS, Choice, Dimension
 from tests.train.search.small_searches import tiny_request, write_ring
@@ -83,7 +83,7 @@ def test_a_dimension_can_be_added(store: Path, search_tables_as_before: None) ->
 
 
 def test_epochs_shrink_until_the_budget_holds_enough_runs() -> None:
-    assert Budget(2400.0).epochs(200, 1.0) == 100
-    assert Budget(2400.0).epochs(50, 1.0) == 50
-    assert Budget(24.0).epochs(50, 1.0) == 3
-    assert Budget(24.0).epochs(50, None) == 50
+    assert TimeBudget(2400.0).epochs(200, 1.0) == 100
+    assert TimeBudget(2400.0).epochs(50, 1.0) == 50
+    assert TimeBudget(24.0).epochs(50, 1.0) == 3
+    assert TimeBudget(24.0).epochs(50, None) == 50

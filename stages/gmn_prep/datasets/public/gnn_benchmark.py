@@ -9,44 +9,37 @@ import numpy as np
 from gmn_pipeline.graph import Graph
 from gmn_pipeline.graph.tensors import to_array
 from gmn_pipeline.task import Task
-from gmn_prep.datasets.entry import Dataset, DatasetOptions
-from gmn_prep.datasets.public.public_dataset import load_public_dataset
+from gmn_prep.datasets.entry import Dataset
+from gmn_prep.datasets.public.public_dataset import public_dataset
 from gmn_prep.datasets.public.raw.plain_tensors import load_torch
 from gmn_prep.datasets.public.raw.raw_files import RawFiles
 
 
-def load_gnn_benchmark(name: str, options: DatasetOptions) -> Graph:
+def _read(file: str, task: Task, folder: Path, directed: bool) -> Graph:
     """Superpixels: each is linked to its eight nearest, colour and place are its features, nearness the edge's."""
-    line = next(line for line in GNN_BENCHMARK if line.name == name)
-    assert line.raw is not None
-    directed = options.directed and "directed" in line.takes
+    from gmn_prep.datasets.public.raw.collated import PARTS, collate, union_graph
 
-    def convert(folder: Path) -> Graph:
-        from gmn_prep.datasets.public.raw.collated import PARTS, collate, union_graph
-
-        assert line.raw is not None
-        content = load_torch(folder / line.raw.files[0])  # by part, a list of dicts of tensors
-        items = [[{key: to_array(value) for key, value in item.items()} for item in part] for part in content]
-        graphs = collate(zip(PARTS, items, strict=True))
-        x = graphs.fields["x"]
-        if "pos" in graphs.fields:
-            x = np.concatenate([x, graphs.fields["pos"]], axis=1)
-        return union_graph(graphs, line.predicts, directed=directed, x=x, y=graphs.fields["y"])
-
-    return load_public_dataset(name, line.raw, options, convert, directed=directed)
+    content = load_torch(folder / file)  # by part, a list of dicts of tensors
+    items = [[{key: to_array(value) for key, value in item.items()} for item in part] for part in content]
+    graphs = collate(zip(PARTS, items, strict=True))
+    x = graphs.fields["x"]
+    if "pos" in graphs.fields:
+        x = np.concatenate([x, graphs.fields["pos"]], axis=1)
+    return union_graph(graphs, task, directed=directed, x=x, y=graphs.fields["y"])
 
 
 def _line(name: str, size: str, predicts: Task, **options: Any) -> Dataset:
     stem = name.upper()
-    return Dataset(
+    file = f"raw/{stem}_v2.pt"
+    return public_dataset(
         name,
-        partial(load_gnn_benchmark, name),
+        partial(_read, file, predicts),
         predicts,
         size=size,
         source="ROOT/gnn-benchmark",
         raw=RawFiles(
             folder=f"gnn-benchmark/{stem}",
-            files=(f"raw/{stem}_v2.pt",),
+            files=(file,),
             url=f"https://data.pyg.org/datasets/benchmarking-gnns/{stem}_v2.zip",
         ),
         **options,
@@ -58,13 +51,13 @@ GNN_BENCHMARK = (
         "mnist",
         "70,000 graphs, 4,939,668 nodes",
         Task.of("graph", "multiclass", 10, "accuracy"),
-        takes={"directed": False},
+        directed=True,
     ),
     _line(
         "cifar10",
         "60,000 graphs, 7,058,005 nodes",
         Task.of("graph", "multiclass", 10, "accuracy"),
-        takes={"directed": False},
+        directed=True,
     ),
     _line(
         "pattern",

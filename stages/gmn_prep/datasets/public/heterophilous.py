@@ -7,9 +7,9 @@ import numpy as np
 
 from gmn_pipeline.graph import TEST, TRAIN, VAL, Graph
 from gmn_pipeline.task import Task
-from gmn_prep.datasets.entry import Dataset, DatasetOptions
+from gmn_prep.datasets.entry import Dataset
 from gmn_prep.datasets.file_sizes import check_npz
-from gmn_prep.datasets.public.public_dataset import load_public_dataset
+from gmn_prep.datasets.public.public_dataset import public_dataset
 from gmn_prep.datasets.public.raw.raw_files import RawFiles
 
 URL = "https://github.com/yandex-research/heterophilous-graphs/raw/main/data"
@@ -18,40 +18,30 @@ FIVE_CLASSES = Task.of("node", "multiclass", 5, "accuracy")
 TWO_CLASSES = Task.of("node", "binary", 2, "roc_auc")
 
 
-def load_heterophilous(name: str, options: DatasetOptions) -> Graph:
-    line = next(line for line in HETEROPHILOUS if line.name == name)
-    assert line.raw is not None
-
-    def convert(folder: Path) -> Graph:
-        assert line.raw is not None
-        check_npz(folder / line.raw.files[0])
-        with np.load(folder / line.raw.files[0], allow_pickle=False) as file:
-            splits = sum(code * file[f"{part}_masks"].astype(np.uint8) for part, code in PARTS.items())
-            return Graph.from_edges(
-                file["edges"],
-                len(file["node_labels"]),
-                x=file["node_features"],
-                y=file["node_labels"],
-                splits=splits,
-                task=line.predicts,
-            )
-
-    return load_public_dataset(name, line.raw, options, convert)
+def _read(name: str, task: Task, folder: Path, _directed: bool) -> Graph:
+    check_npz(folder / name)
+    with np.load(folder / name, allow_pickle=False) as file:
+        splits = sum(code * file[f"{part}_masks"].astype(np.uint8) for part, code in PARTS.items())
+        return Graph.from_edges(
+            file["edges"],
+            len(file["node_labels"]),
+            x=file["node_features"],
+            y=file["node_labels"],
+            splits=splits,
+            task=task,
+        )
 
 
 def _line(name: str, nodes: int, edges: int, predicts: Task) -> Dataset:
     stem = name.replace("-", "_")
-    return Dataset(
+    file = f"raw/{stem}.npz"
+    return public_dataset(
         name,
-        partial(load_heterophilous, name),
+        partial(_read, file, predicts),
         predicts,
         size=f"{nodes:,} nodes, {edges:,} edges",
         source="ROOT/heterophilous",
-        raw=RawFiles(
-            folder=f"heterophilous/{stem}",
-            files=(f"raw/{stem}.npz",),
-            url=f"{URL}/{stem}.npz",
-        ),
+        raw=RawFiles(folder=f"heterophilous/{stem}", files=(file,), url=f"{URL}/{stem}.npz"),
     )
 
 

@@ -1,6 +1,5 @@
 """The Long Range Graph Benchmark (Dwivedi et al. 2022) with its own splits."""
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,8 @@ from gmn_pipeline.graph import TRAIN, Graph
 from gmn_pipeline.graph.tensors import to_array
 from gmn_pipeline.task import Task
 from gmn_pipeline.types import Array
-from gmn_prep.datasets.entry import Dataset, DatasetOptions
-from gmn_prep.datasets.public.public_dataset import load_public_dataset
+from gmn_prep.datasets.entry import Dataset
+from gmn_prep.datasets.public.public_dataset import public_dataset
 from gmn_prep.datasets.public.raw.plain_tensors import load_pickled_tensors, load_torch
 from gmn_prep.datasets.public.raw.raw_files import RawFiles
 
@@ -22,20 +21,18 @@ COCO_IDS = np.setdiff1d(np.arange(91), (12, 26, 29, 30, 45, 66, 68, 69, 71, 83))
 DROPBOX = "https://www.dropbox.com/s"
 
 
-def load_lrgb(name: str, options: DatasetOptions) -> Graph:
-    line = next(line for line in LRGB if line.name == name)
-    assert line.raw is not None
+def _convert(name: str, task: Task, folder: Path, _directed: bool) -> Graph:
+    from gmn_prep.datasets.public.raw.collated import collate, union_graph
 
-    def convert(folder: Path) -> Graph:
-        from gmn_prep.datasets.public.raw.collated import PARTS, Collated, collate, union_graph
+    graphs = collate((part, _read(folder / file, name)) for part, file in _files(name).items())
+    arrays = _superpixels(graphs) if name.endswith("-sp") else _molecules(graphs, task)
+    return union_graph(graphs, task, **arrays)
 
-        make: Callable[[Collated, Task], dict[str, Any]]
-        make = _superpixels if name.endswith("-sp") else _molecules
-        assert line.raw is not None
-        graphs = collate((part, _read(folder / file, name)) for part, file in zip(PARTS, line.raw.files, strict=True))
-        return union_graph(graphs, line.predicts, **make(graphs, line.predicts))
 
-    return load_public_dataset(name, line.raw, options, convert)
+def _files(name: str) -> dict[str, str]:
+    """By part."""
+    suffix = "pickle" if name.endswith("-sp") else "pt"
+    return {part: f"raw/{part}.{suffix}" for part in ("train", "val", "test")}
 
 
 def _read(path: Path, name: str) -> list[dict[str, Array]]:
@@ -56,7 +53,7 @@ def number_coco_labels(labels: Array) -> Array:
     return np.searchsorted(COCO_IDS, labels)
 
 
-def _superpixels(graphs: Any, _task: Task) -> dict[str, Any]:
+def _superpixels(graphs: Any) -> dict[str, Any]:
     """Features brought to mean 0 and deviation 1 over the training graphs.
 
     As published, coordinates run to 500 beside colours below 1; Tönshoff et al. (2023) found that this alone
@@ -100,16 +97,15 @@ def _categories(values: Array, known: list[int]) -> tuple[int, ...]:
 
 
 def _line(name: str, size: str, predicts: Task, url: str) -> Dataset:
-    suffix = "pickle" if name.endswith("-sp") else "pt"
-    return Dataset(
+    return public_dataset(
         name,
-        partial(load_lrgb, name),
+        partial(_convert, name, predicts),
         predicts,
         size=size,
         source="ROOT/lrgb",
         raw=RawFiles(
             folder=f"lrgb/{name}",
-            files=tuple(f"raw/{part}.{suffix}" for part in ("train", "val", "test")),
+            files=tuple(_files(name).values()),
             url=f"{DROPBOX}/{url}?dl=1",
             archive=f"lrgb/{name}.tar.xz",
         ),

@@ -15,8 +15,7 @@ from gmn_pipeline.errors import DatasetError
 from gmn_pipeline.graph import Graph
 from gmn_pipeline.task import Task
 from gmn_pipeline.types import Array
-from gmn_prep.datasets.entry import Dataset, DatasetOptions
-from gmn_prep.datasets.public.public_dataset import load_public_dataset
+from gmn_prep.datasets.public.public_dataset import public_dataset
 from gmn_prep.datasets.public.raw.raw_files import RawFiles
 
 if TYPE_CHECKING:
@@ -56,16 +55,12 @@ RAW = RawFiles(
 )
 
 
-def load_malnet_tiny(options: DatasetOptions) -> Graph:
-    def convert(folder: Path) -> Graph:
-        from gmn_prep.datasets.public.raw.collated import collate, union_graph
+def _convert(folder: Path, directed: bool) -> Graph:
+    from gmn_prep.datasets.public.raw.collated import collate, union_graph
 
-        graphs = collate(_read(folder))
-        drop_unlinked_nodes(graphs)
-        x = degree_profile(graphs)
-        return union_graph(graphs, TASK, directed=options.directed, x=x, y=graphs.fields["y"])
-
-    return load_public_dataset("malnet-tiny", RAW, options, convert, directed=options.directed)
+    graphs = collate(_read(folder))
+    drop_unlinked_nodes(graphs)
+    return union_graph(graphs, TASK, directed=directed, x=degree_profile(graphs), y=graphs.fields["y"])
 
 
 def _read(folder: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
@@ -114,12 +109,12 @@ def degree_profile(graphs: "Collated") -> Array:
     return x
 
 
-MALNET_TINY = Dataset(
+MALNET_TINY = public_dataset(
     "malnet-tiny",
-    load_malnet_tiny,
+    _convert,
     TASK,
     size="5,000 graphs, about 1,410 nodes each",
     source="ROOT/malnet-tiny",
-    takes={"directed": False},
     raw=RAW,
+    directed=True,
 )

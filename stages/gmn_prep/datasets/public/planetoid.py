@@ -10,8 +10,8 @@ import numpy as np
 
 from gmn_pipeline.graph import TEST, TRAIN, VAL, Graph
 from gmn_pipeline.task import Task
-from gmn_prep.datasets.entry import Dataset, DatasetOptions
-from gmn_prep.datasets.public.public_dataset import load_public_dataset
+from gmn_prep.datasets.entry import Dataset
+from gmn_prep.datasets.public.public_dataset import public_dataset
 from gmn_prep.datasets.public.raw.plain_pickle import read_plain_pickle
 from gmn_prep.datasets.public.raw.raw_files import RawFiles
 
@@ -21,22 +21,13 @@ VALIDATION = 500
 """Nodes for validation: those after the ones for training."""
 
 
-def load_planetoid(name: str, options: DatasetOptions) -> Graph:
-    line = next(line for line in PLANETOID if line.name == name)
-    assert line.raw is not None
-
-    def convert(folder: Path) -> Graph:
-        return _read(folder / "raw", name, line.predicts)
-
-    return load_public_dataset(name, line.raw, options, convert)
-
-
-def _read(folder: Path, name: str, task: Task) -> Graph:
+def _read(name: str, task: Task, folder: Path, _directed: bool) -> Graph:
     """`allx` and `ally` are the first nodes; `tx` and `ty` are those that test.index names, in its order."""
+    stem = f"raw/ind.{name}"
     tx, allx, y, ty, ally, links = (
-        read_plain_pickle(folder / f"ind.{name}.{ending}") for ending in ("tx", "allx", "y", "ty", "ally", "graph")
+        read_plain_pickle(folder / f"{stem}.{ending}") for ending in ("tx", "allx", "y", "ty", "ally", "graph")
     )
-    test = np.array((folder / f"ind.{name}.test.index").read_text().split(), dtype=np.int64)
+    test = np.array((folder / f"{stem}.test.index").read_text().split(), dtype=np.int64)
     if test.size != len(tx) or test.min(initial=0) < 0 or test.max(initial=-1) >= len(allx) + 10 * len(tx):
         raise ValueError(f"test.index names {test.size:,} nodes up to {test.max(initial=-1):,}")
     n = max(len(allx), int(test.max(initial=-1)) + 1)  # CiteSeer's test ids have gaps: nodes without features
@@ -57,10 +48,11 @@ def _read(folder: Path, name: str, task: Task) -> Graph:
 def _line(spelling: str, nodes: int, edges: int, classes: int) -> Dataset:
     name = spelling.lower()
     names = tuple(f"ind.{name}.{ending}" for ending in ENDINGS)
-    return Dataset(
+    task = Task.of("node", "multiclass", classes, "accuracy")
+    return public_dataset(
         name,
-        partial(load_planetoid, name),
-        Task.of("node", "multiclass", classes, "accuracy"),
+        partial(_read, name, task),
+        task,
         size=f"{nodes:,} nodes, {edges:,} edges",
         source="ROOT/planetoid",
         raw=RawFiles(

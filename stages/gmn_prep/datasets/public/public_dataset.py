@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from gmn_pipeline.errors import DatasetError, GmnError
+from gmn_pipeline.errors import DatasetError, GmnError, one_line
 from gmn_pipeline.graph import Graph
-from gmn_prep.datasets.entry import DatasetOptions
+from gmn_pipeline.task import Task
+from gmn_prep.datasets.entry import Dataset, DatasetOptions
 from gmn_prep.datasets.public.raw.graph_cache import cache_name, read_cache, write_cache
 from gmn_prep.datasets.public.raw.quiet_loader import quiet_loader, unreachable
 from gmn_prep.datasets.public.raw.raw_files import (
@@ -19,19 +20,33 @@ from gmn_prep.datasets.public.raw.raw_files import (
 )
 
 
-def load_public_dataset(
+def public_dataset(
     name: str,
-    raw: RawFiles,
-    options: DatasetOptions,
-    convert: Callable[[Path], Graph],
+    convert: Callable[[Path, bool], Graph],
+    predicts: Task,
     *,
+    size: str,
+    source: str,
+    raw: RawFiles,
     directed: bool = False,
-) -> Graph:
-    """The graph that `convert` makes of the folder with the raw files in place.
+) -> Dataset:
+    """A line of the table. directed: whether --directed makes another graph of it.
 
-    `convert` returns a checked Graph and runs nothing that the files hold. directed: which of two graphs it makes,
-    where there is a choice. Raises DatasetError naming the files that are missing.
+    convert: makes a checked Graph of the folder with the raw files in place and of whether directions are kept. It runs
+    nothing that the files hold.
     """
+
+    def load(options: DatasetOptions) -> Graph:
+        return _load(name, raw, options, convert, directed=directed and options.directed)
+
+    takes = {"directed": False} if directed else {}
+    return Dataset(name, load, predicts, size=size, source=source, takes=takes, raw=raw)
+
+
+def _load(
+    name: str, raw: RawFiles, options: DatasetOptions, convert: Callable[[Path, bool], Graph], *, directed: bool
+) -> Graph:
+    """Read the cache, or convert the raw files. Raises DatasetError naming the files that are missing."""
     root = raw.find(options.data_root)
     if root is not None:
         digest = raw.digest(root)
@@ -48,12 +63,12 @@ def load_public_dataset(
             with quiet_loader(downloading=root is None):
                 if root is None:
                     download_files(raw, scratch)
-                graph = convert(scratch / raw.folder)
+                graph = convert(scratch / raw.folder, directed)
         except GmnError as error:
-            raise DatasetError(f"{name}: {' '.join(str(error).split())}") from error
+            raise DatasetError(f"{name}: {one_line(error)}") from error
         # Files can be wrong in as many ways as they have bytes; SystemExit is ogb's, when a download is refused.
         except (Exception, SystemExit) as error:
-            reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+            reason = f"{type(error).__name__}: {one_line(error)}"
             if root is None:
                 raise DatasetError(_missing_message(name, raw, options.data_root, reason)) from error
             place = root / (raw.archive if raw.archive and raw.missing(root) else raw.folder)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gmn_pipeline.errors import DatasetError
+from gmn_pipeline.errors import DatasetError, one_line
 from gmn_prep.datasets.entry import DatasetOptions
 from gmn_prep.datasets.file_sizes import check_npz
 from gmn_prep.datasets.user.user_graph import SCALARS
@@ -29,6 +29,6 @@ def read_npz(path: Path, _options: DatasetOptions) -> tuple[dict[str, Any], list
     ) as error:
         # A pickled object array, a lone .npy under a wrong name, and no zip file at all end here.
         raise DatasetError(
-            f"{path.name} is not an .npz file of plain arrays ({' '.join(str(error).split())}); "
+            f"{path.name} is not an .npz file of plain arrays ({one_line(error)}); "
             "write it with numpy.savez and no object arrays"
         ) from error

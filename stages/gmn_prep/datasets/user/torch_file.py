@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gmn_pipeline.errors import DatasetError, GraphError
+from gmn_pipeline.errors import DatasetError, GraphError, one_line
 from gmn_pipeline.graph.tensors import data_arrays
 from gmn_prep.datasets.entry import DatasetOptions
 from gmn_prep.datasets.file_sizes import check_torch
@@ -40,7 +40,7 @@ def arrays_of_object(content: Any, path: Path) -> tuple[dict[str, Any], list[str
             graphs, notes = _graphs(content, path)
         return (graphs[0] if len(graphs) == 1 else _join(graphs)), notes
     except (GraphError, ValueError, TypeError, IndexError, KeyError, RuntimeError) as error:
-        raise DatasetError(f"{path.name}: {' '.join(str(error).split())}") from error
+        raise DatasetError(f"{path.name}: {one_line(error)}") from error
 
 
 def _load(path: Path) -> Any:
@@ -57,7 +57,7 @@ def _load(path: Path) -> Any:
     except UnpicklingError as error:
         raise DatasetError(f"{path.name} {_reason(str(error))}") from error
     except Exception as error:  # what is no such file at all fails in as many ways as bytes can be wrong
-        raise DatasetError(f"{path.name} is not a file saved by torch ({' '.join(str(error).split())})") from error
+        raise DatasetError(f"{path.name} is not a file saved by torch ({one_line(error)})") from error
 
 
 def _reason(refusal: str) -> str:

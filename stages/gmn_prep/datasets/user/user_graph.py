@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gmn_pipeline.errors import DatasetError, GraphError, nearest
+from gmn_pipeline.errors import DatasetError, GraphError, nearest, one_line
 from gmn_pipeline.graph import Graph, Texts
 from gmn_pipeline.metrics import METRICS
 from gmn_pipeline.task import Task
@@ -42,7 +42,7 @@ def graph_from_arrays(
         return _build(arrays, options, build)
     # Values of odd types and shapes are the file's mistake, not ours.
     except (GraphError, DatasetError, ValueError, TypeError, IndexError, OverflowError, MemoryError) as error:
-        raise DatasetError(f"{path.name}: {' '.join(str(error).split())}") from error
+        raise DatasetError(f"{path.name}: {one_line(error)}") from error
 
 
 def _build(

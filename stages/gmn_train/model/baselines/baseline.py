@@ -15,7 +15,7 @@ from gmn_train.model.encoders.gatedgcn import gated_convolution, gated_messages
 from gmn_train.model.encoders.gine import gine_convolution, gine_messages
 from gmn_train.model.frame import GraphModel, ModelOutputs, graph_numbers
 from gmn_train.model.layers.node_layer import make_norm
-from gmn_train.model.layers.quick_dropout import quick_dropout
+from gmn_train.model.layers.rowwise.quick_dropout import quick_dropout
 from gmn_train.model.tables import HEADS
 from gmn_train.settings.model_settings import ModelConfig
 

@@ -21,7 +21,7 @@ from gmn_train.model.encoders.local_kernels import local_gradients, local_output
 from gmn_train.model.encoders.pooling import channel_ranges, token_ranges
 from gmn_train.model.layers.recompute import gradient_sink
 from gmn_train.model.scan.checks import has_kernels
-from gmn_train.model.tiles.vectors import LANES
+from gmn_train.model.simd.vectors import LANES
 
 if TYPE_CHECKING:
     from gmn_train.settings.model_settings import ModelConfig

@@ -11,9 +11,9 @@ the compiler and pre-activations computed again 32 + 107 ms.
 import numpy as np
 from numba import njit
 
-from gmn_train.model.tiles.inner import inner
-from gmn_train.model.tiles.rooms import room
-from gmn_train.model.tiles.vectors import (
+from gmn_train.model.simd.inner import inner
+from gmn_train.model.simd.rooms import room
+from gmn_train.model.simd.vectors import (
     LANES,
     QUAD,
     fill,

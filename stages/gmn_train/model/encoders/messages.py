@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from gmn_train.data.token_chunks import TokenChunk
 from gmn_train.model.encoders.flat_edges import flat_edge_index, flat_edge_rows
 from gmn_train.model.encoders.pooling import pool_entries
-from gmn_train.model.layers.full_precision import full
+from gmn_train.model.layers.rowwise.full_precision import full
 
 Convolve = Callable[[nn.Module, Tensor, Tensor, Tensor | None], Tensor]
 

@@ -14,7 +14,7 @@ from gmn_pipeline.errors import ModelError
 from gmn_train.data.token_chunks import TokenChunk
 from gmn_train.machine.threads import run_tasks
 from gmn_train.model.encoders.rwf_kernels import walk_windows
-from gmn_train.model.layers.full_precision import full
+from gmn_train.model.layers.rowwise.full_precision import full
 
 if TYPE_CHECKING:
     from gmn_train.settings.model_settings import ModelConfig

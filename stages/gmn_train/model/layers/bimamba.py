@@ -14,7 +14,7 @@ from torch.nn.functional import dropout, linear, silu
 
 from gmn_pipeline.errors import ModelError
 from gmn_train.model.layers.conv import conv_rows
-from gmn_train.model.layers.full_precision import full
+from gmn_train.model.layers.rowwise.full_precision import full
 from gmn_train.model.scan import ScanInputs, gated_scans
 from gmn_train.model.scan.checks import check_finite, check_seq_ptr, has_kernels
 from gmn_train.model.tiles.layer import LONGEST, run_layer, run_long_layer

@@ -1,7 +1,7 @@
 """Depthwise causal convolution + SiLU along sequences, in both directions and with the scan's borders.
 
 On CPU one fused kernel each way; on CUDA causal_conv1d for equal lengths where it is installed; otherwise shifted sums
-in torch. Forward and backward at (2048, 17, 128), 4 taps: see tests/benchmarks/bench_bimamba.py.
+in torch. Forward and backward at (2048, 17, 128), 4 taps: see tests/benchmarks/train/bench_bimamba.py.
 """
 
 from typing import Any

@@ -15,10 +15,10 @@ import numpy as np
 from numba import njit
 
 from gmn_train.model.scan.kernels import row_index
-from gmn_train.model.tiles.inner import inlined, inner
-from gmn_train.model.tiles.rooms import clear_room
-from gmn_train.model.tiles.vector_math import sigmoid
-from gmn_train.model.tiles.vectors import LANES, QUAD, fill, load, load_quad, store
+from gmn_train.model.simd.inner import inlined, inner
+from gmn_train.model.simd.rooms import clear_room
+from gmn_train.model.simd.vector_math import sigmoid
+from gmn_train.model.simd.vectors import LANES, QUAD, fill, load, load_quad, store
 
 FLUSH = 64  # steps between moving float32 sums over time into float64
 

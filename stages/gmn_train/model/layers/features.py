@@ -6,9 +6,9 @@ from torch.nn import functional
 
 from gmn_pipeline.errors import ModelError
 from gmn_train.data.inputs.entries import FeatureEntries
-from gmn_train.model.layers.full_precision import full
-from gmn_train.model.layers.norms import BatchNorm
-from gmn_train.model.layers.quick_dropout import quick_dropout
+from gmn_train.model.layers.rowwise.full_precision import full
+from gmn_train.model.layers.rowwise.norms import BatchNorm
+from gmn_train.model.layers.rowwise.quick_dropout import quick_dropout
 
 SMOOTH_START = 0.1
 """Weights of smooth columns begin at this share of the others'."""

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from gmn_pipeline.errors import ModelError
-from gmn_train.model.layers.full_precision import full
-from gmn_train.model.layers.norms import LayerNorm
+from gmn_train.model.layers.rowwise.full_precision import full
+from gmn_train.model.layers.rowwise.norms import LayerNorm
 
 if TYPE_CHECKING:
     from gmn_train.settings.model_settings import ModelConfig

@@ -9,7 +9,7 @@ With activation `gelu`, read GELU. The linear form is that of strong plain GCNs 
 it is their control.
 """
 
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,16 +18,14 @@ from gmn_pipeline.errors import ModelError
 from gmn_train.data.inputs.record import Neighbourhood, NodeOrder
 from gmn_train.grains.grain import row_grain_here
 from gmn_train.model.layers.bimamba import BiMamba
-from gmn_train.model.layers.finish import ACTIVATE, Activation, finish
-from gmn_train.model.layers.full_precision import full
 from gmn_train.model.layers.heads import ACTIVATIONS
-from gmn_train.model.layers.norms import BatchNorm, LayerNorm
-from gmn_train.model.layers.quick_dropout import quick_dropout
+from gmn_train.model.layers.rowwise.finish import ACTIVATE, finish
+from gmn_train.model.layers.rowwise.full_precision import full
+from gmn_train.model.layers.rowwise.norms import BatchNorm, LayerNorm
+from gmn_train.model.layers.rowwise.quick_dropout import quick_dropout
 from gmn_train.model.message_passing.edge_states import EdgeStates
 from gmn_train.model.message_passing.reach import pass_messages
-
-Norm = Literal["batch", "layer", "none"]
-Residual = Literal["linear", "identity", "none"]
+from gmn_train.settings.model_settings import Activation, Norm, Residual
 
 
 class NodeLayer(nn.Module):

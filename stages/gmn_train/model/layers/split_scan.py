@@ -22,7 +22,7 @@ from gmn_pipeline.types import FloatArray
 from gmn_train.grains.grain import Grain
 from gmn_train.machine.threads import run_tasks
 from gmn_train.model.layers.bimamba import BiMamba, MambaBranch
-from gmn_train.model.layers.norms import LayerNormRows
+from gmn_train.model.layers.rowwise.norms import LayerNormRows
 from gmn_train.model.scan.checks import check_finite, has_kernels
 from gmn_train.model.scan.numba_scan import ScanInputs
 from gmn_train.model.scan.piece import Summary, carry_back, scan_piece, summarise_piece

@@ -7,7 +7,6 @@ dropout included, because its mask is keyed by node.
 """
 
 from collections.abc import Sequence
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -19,12 +18,10 @@ from gmn_train.grains.grain import row_grain_here
 from gmn_train.grains.rows import gather_rows
 from gmn_train.model.layers.bimamba import BiMamba
 from gmn_train.model.layers.conv import conv_rows
-from gmn_train.model.layers.full_precision import full
 from gmn_train.model.layers.recompute import run_chunks
+from gmn_train.model.layers.rowwise.full_precision import full
 from gmn_train.model.layers.token_marks import TokenMarks
-
-Readout = Literal["last", "mean", "both-ends"]
-TokenOrder = Literal["far-first", "near-first"]
+from gmn_train.settings.model_settings import Readout, TokenOrder
 
 
 class TokenBlock(nn.Module):

@@ -13,7 +13,7 @@ from gmn_pipeline.tables import load_code
 from gmn_train.data.inputs.record import Neighbourhood
 from gmn_train.model.encoders.gatedgcn import gated_convolution, gated_messages
 from gmn_train.model.encoders.gine import gine_convolution, gine_messages
-from gmn_train.model.layers.full_precision import full
+from gmn_train.model.layers.rowwise.full_precision import full
 from gmn_train.model.message_passing.edge_states import EdgeStates
 from gmn_train.model.message_passing.gated import gated_outputs
 from gmn_train.model.message_passing.gine_sums import gine_outputs, relu_messages

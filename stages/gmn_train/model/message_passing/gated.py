@@ -12,12 +12,12 @@ from torch import Tensor, nn
 from torch.nn.functional import linear, pad
 
 from gmn_train.machine.threads import run_tasks
-from gmn_train.model.layers.full_precision import full
+from gmn_train.model.layers.rowwise.full_precision import full
 from gmn_train.model.message_passing.edge_order import EdgeOrder, row_ranges
 from gmn_train.model.message_passing.edge_states import EdgeStates
 from gmn_train.model.message_passing.gated_kernels import gated_node_gradients, gated_state_gradients, gated_sums
 from gmn_train.model.message_passing.state_sums import FEW_STATES, StateSums
-from gmn_train.model.tiles.vectors import LANES
+from gmn_train.model.simd.vectors import LANES
 
 
 def gated_outputs(

@@ -12,9 +12,9 @@ and computes each gate again every time. A buffer for the edges' gradients (31 M
 
 from numba import njit
 
-from gmn_train.model.tiles.inner import inner
-from gmn_train.model.tiles.vector_math import sigmoid
-from gmn_train.model.tiles.vectors import LANES, fill, load, store
+from gmn_train.model.simd.inner import inner
+from gmn_train.model.simd.vector_math import sigmoid
+from gmn_train.model.simd.vectors import LANES, fill, load, store
 
 
 @njit(cache=True, nogil=True)

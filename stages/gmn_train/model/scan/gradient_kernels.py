@@ -15,10 +15,10 @@ import numpy as np
 from numba import njit
 
 from gmn_train.model.scan.kernels import CHUNK, GROUP, LN2, first_output, row_index, step_sizes
-from gmn_train.model.tiles.inner import inlined, inner
-from gmn_train.model.tiles.rooms import clear_room, room
-from gmn_train.model.tiles.vector_math import exp2, sigmoid
-from gmn_train.model.tiles.vectors import (
+from gmn_train.model.simd.inner import inlined, inner
+from gmn_train.model.simd.rooms import clear_room, room
+from gmn_train.model.simd.vector_math import exp2, sigmoid
+from gmn_train.model.simd.vectors import (
     LANES,
     fill,
     four_times,

@@ -22,10 +22,10 @@ because the processor then waits for the chain of one exponential, and with loop
 
 from numba import njit
 
-from gmn_train.model.tiles.inner import inlined
-from gmn_train.model.tiles.rooms import room
-from gmn_train.model.tiles.vector_math import exp2, sigmoid, softplus
-from gmn_train.model.tiles.vectors import (
+from gmn_train.model.simd.inner import inlined
+from gmn_train.model.simd.rooms import room
+from gmn_train.model.simd.vector_math import exp2, sigmoid, softplus
+from gmn_train.model.simd.vectors import (
     LANES,
     fill,
     four_times,

@@ -21,8 +21,8 @@ from gmn_train.machine.threads import run_tasks
 from gmn_train.model.scan.gradient_kernels import scan_gradients
 from gmn_train.model.scan.kernels import scan_outputs
 from gmn_train.model.scan.plan import Share, chunk_pointers, plan_tasks
+from gmn_train.model.simd.vectors import LANES
 from gmn_train.model.tiles.packing import pack_decays, unpack_decays
-from gmn_train.model.tiles.vectors import LANES
 
 
 def scan(

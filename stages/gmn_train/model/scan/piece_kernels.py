@@ -9,9 +9,9 @@ from numba import njit
 
 from gmn_train.model.scan.gradient_kernels import flush_sums, make_sums, make_tape, sequence_gradients
 from gmn_train.model.scan.kernels import CHUNK, GROUP, row_index, sequence_outputs, step_sizes
-from gmn_train.model.tiles.rooms import room
-from gmn_train.model.tiles.vector_math import exp2
-from gmn_train.model.tiles.vectors import LANES, four_times, load, load_four, load_quad, store
+from gmn_train.model.simd.rooms import room
+from gmn_train.model.simd.vector_math import exp2
+from gmn_train.model.simd.vectors import LANES, four_times, load, load_four, load_quad, store
 
 
 @njit(cache=True, nogil=True)

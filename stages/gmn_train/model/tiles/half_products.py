@@ -20,7 +20,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from gmn_train.model.tiles.inner import inner
+from gmn_train.model.simd.inner import inner
 from gmn_train.model.tiles.products import LANES, ROWS, WIDEST, make_block, multiply
 
 HAS_DOT = bool(llvm.get_host_cpu_features().get("avx512bf16"))

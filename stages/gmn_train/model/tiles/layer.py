@@ -16,12 +16,12 @@ from gmn_pipeline.types import IntArray
 from gmn_train.machine.threads import run_tasks
 from gmn_train.model.scan.kernels import LN2
 from gmn_train.model.scan.plan import chunk_pointers, cut_rows
+from gmn_train.model.simd.vectors import LANES
 from gmn_train.model.tiles.layer_gradients import Totals, layer_gradients
 from gmn_train.model.tiles.layer_kernels import Weights, layer_outputs
 from gmn_train.model.tiles.long_kernels import long_gradients, long_outputs
 from gmn_train.model.tiles.packing import Packed
 from gmn_train.model.tiles.products import ROWS
-from gmn_train.model.tiles.vectors import LANES
 
 TILE_ROWS = 120
 """Rows of a tile at most, if its first sequence is not longer: 5 kB each at width 64 on the way back, beside 0.6 MB of

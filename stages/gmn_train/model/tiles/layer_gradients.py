@@ -14,8 +14,10 @@ from numba import njit
 from gmn_train.model.layers.conv_kernels import flush_conv, make_conv_sums, sequence_conv_gradients
 from gmn_train.model.scan.gradient_kernels import flush_sums, make_sums, make_tape, sequence_gradients
 from gmn_train.model.scan.kernels import CHUNK, GROUP
+from gmn_train.model.simd.inner import inner
+from gmn_train.model.simd.rooms import clear_room, room
+from gmn_train.model.simd.unowned import hold, unowned
 from gmn_train.model.tiles.half_products import product
-from gmn_train.model.tiles.inner import inner
 from gmn_train.model.tiles.layer_kernels import (
     local_borders,
     make_rooms,
@@ -26,8 +28,6 @@ from gmn_train.model.tiles.layer_kernels import (
 )
 from gmn_train.model.tiles.norms import norm_gradients
 from gmn_train.model.tiles.products import multiply
-from gmn_train.model.tiles.rooms import clear_room, room
-from gmn_train.model.tiles.unowned import hold, unowned
 
 SUM_ROWS = 1024
 

@@ -18,12 +18,12 @@ from numba import njit
 
 from gmn_train.model.layers.conv_kernels import sequence_conv
 from gmn_train.model.scan.kernels import CHUNK, GROUP, sequence_outputs
+from gmn_train.model.simd.inner import inner
+from gmn_train.model.simd.rooms import clear_room, room
+from gmn_train.model.simd.unowned import hold, unowned
 from gmn_train.model.tiles.half_products import pairs_room, product
-from gmn_train.model.tiles.inner import inner
 from gmn_train.model.tiles.norms import normalise_rows
 from gmn_train.model.tiles.products import multiply
-from gmn_train.model.tiles.rooms import clear_room, room
-from gmn_train.model.tiles.unowned import hold, unowned
 
 
 class Weights(NamedTuple):

@@ -14,14 +14,14 @@ from numba import njit
 from gmn_train.model.layers.conv_kernels import flush_conv, make_conv_sums, sequence_conv, sequence_conv_gradients
 from gmn_train.model.scan.gradient_kernels import flush_sums, make_sums, make_tape, sequence_gradients
 from gmn_train.model.scan.kernels import CHUNK, GROUP, sequence_outputs
+from gmn_train.model.simd.inner import inner
+from gmn_train.model.simd.rooms import clear_room
+from gmn_train.model.simd.unowned import hold, unowned
 from gmn_train.model.tiles.half_products import product
-from gmn_train.model.tiles.inner import inner
 from gmn_train.model.tiles.layer_gradients import SUM_ROWS, flush_products, make_grad_rooms
 from gmn_train.model.tiles.layer_kernels import make_rooms
 from gmn_train.model.tiles.norms import norm_gradients, normalise_rows
 from gmn_train.model.tiles.products import multiply
-from gmn_train.model.tiles.rooms import clear_room
-from gmn_train.model.tiles.unowned import hold, unowned
 
 LONG_ROWS = 3 * CHUNK
 

@@ -4,8 +4,8 @@
 
 import numpy as np
 
-from gmn_train.model.tiles.inner import inner
-from gmn_train.model.tiles.vectors import LANES, load, spread, store, total
+from gmn_train.model.simd.inner import inner
+from gmn_train.model.simd.vectors import LANES, load, spread, store, total
 
 
 @inner

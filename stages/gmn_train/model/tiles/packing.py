@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from gmn_train.model.scan.kernels import LN2
+from gmn_train.model.simd.vectors import LANES
 from gmn_train.model.tiles.matrix_product import matrix_product
-from gmn_train.model.tiles.vectors import LANES
 
 
 class Packed(NamedTuple):

@@ -20,7 +20,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from gmn_train.model.tiles.inner import inner
+from gmn_train.model.simd.inner import inner
 
 LANES = 16  # float32 of a 512-bit register
 ROWS = 6  # 6 x 4 sums, 4 vectors of b and one entry of a: 29 of 32 registers

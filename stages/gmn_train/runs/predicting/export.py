@@ -1,6 +1,6 @@
 """`gmn-train predict` and `gmn-train evaluate`: a run's best weights on its own store or another."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from gmn_train.runs.naming import check_ending
 from gmn_train.runs.predicting.prediction_table import PredictionTable
 from gmn_train.runs.refusals import check_embeddings
 from gmn_train.runs.start import open_store
+from gmn_train.settings.request import on_another_store
 from gmn_train.settings.run_settings import TrainConfig
 from gmn_train.train import make_model
 
@@ -49,9 +50,7 @@ def open_best(
         opened = open_store(config)
     else:
         opened = TokenStore.open(store)
-        one_graph = "full" if config.mode == "graphs" else config.mode
-        mode = "graphs" if opened.manifest.graph.many else one_graph
-        config = replace(config, store=store, fingerprint=opened.fingerprint, mode=mode)
+        config = on_another_store(config, store, opened.manifest)
     compute = Compute.of(config)
     if compute.precision != config.precision:
         raise TrainError(f"{run} computes in {config.precision}, which does not work on this machine")

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,7 +13,7 @@ from gmn_train.runs.watching.pace import Pace, duration_text, epoch_text
 from gmn_train.settings.run_settings import TrainConfig
 
 if TYPE_CHECKING:
-    from gmn_train.runs.watching.estimate import Estimate
+    from gmn_train.runs.watching.estimate import RunCost
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Watcher:
     def start(self, header: RunHeader) -> None:
         """Called once, before the first step."""
 
-    def estimated(self, estimate: "Estimate") -> None:
+    def estimated(self, estimate: "RunCost") -> None:
         """Called after `start`, where it was wanted and could be made."""
 
     def step(self, epoch: int, step: int, steps: int) -> None:
@@ -111,7 +112,7 @@ class Display(Watcher):
             self._move(header.first_epoch, "starting")
             self._bars.start()
 
-    def estimated(self, estimate: "Estimate") -> None:
+    def estimated(self, estimate: "RunCost") -> None:
         self._pace.expect(estimate.seconds_per_epoch)
         left = duration_text(self._pace.left() or 0.0)
         each = epoch_text(estimate.seconds_per_epoch)
@@ -164,17 +165,25 @@ class Display(Watcher):
         self.stop()
 
 
+def time_left_column(seconds_left: Callable[[], float | None]) -> Any:
+    """A bar's column; rich's own gives up where an epoch takes more than 30 s."""
+    from rich import progress
+    from rich.text import Text
+
+    class TimeLeft(progress.ProgressColumn):
+        max_refresh = 0.5
+
+        def render(self, task: progress.Task) -> Text:  # noqa: ARG002
+            left = seconds_left()
+            return Text("" if left is None else f"{duration_text(left)} left", style="progress.remaining")
+
+    return TimeLeft()
+
+
 def _make_bar(pace: Pace) -> tuple[Any, Any]:
     from rich import progress
     from rich.console import Console
     from rich.text import Text
-
-    class Left(progress.ProgressColumn):  # rich's own column gives up where an epoch takes more than 30 s
-        max_refresh = 0.5
-
-        def render(self, task: progress.Task) -> Text:  # noqa: ARG002
-            left = pace.left()
-            return Text("" if left is None else f"{duration_text(left)} left", style="progress.remaining")
 
     class Epochs(progress.ProgressColumn):
         def render(self, task: progress.Task) -> Text:
@@ -185,7 +194,7 @@ def _make_bar(pace: Pace) -> tuple[Any, Any]:
         progress.BarColumn(bar_width=8),
         progress.TextColumn("{task.fields[place]}", markup=False),
         progress.TextColumn("{task.fields[text]}", markup=False),
-        Left(),
+        time_left_column(pace.left),
         console=Console(stderr=True),
         refresh_per_second=4,
     )

@@ -29,7 +29,7 @@ FLOATS_PER_NODE = 20
 
 
 @dataclass(frozen=True)
-class Estimate:
+class RunCost:
     """Seconds and bytes, within a factor of two or so."""
 
     seconds_per_epoch: float
@@ -38,12 +38,12 @@ class Estimate:
     memory_bytes: int
 
 
-def estimate_run(training: "Training", *, measured: float | None = None) -> Estimate | None:
+def estimate_run(training: "Training", *, measured: float | None = None) -> RunCost | None:
     """Time some steps. measured: seconds per epoch of an earlier sitting, if known. None where a step fails."""
     config = training.config
     assert config.epochs is not None
     if measured is not None:
-        return Estimate(measured, measured * config.epochs, peak_memory())
+        return RunCost(measured, measured * config.epochs, peak_memory())
     try:
         seconds, activations = _time_steps(training)
     except TrainError:  # the run itself will tell
@@ -56,7 +56,7 @@ def estimate_run(training: "Training", *, measured: float | None = None) -> Esti
     share = FORWARD * evaluated * config.eval_draws / (config.eval_every or 1)
     each = seconds * (steps + share)
     weights = sum(p.numel() * p.element_size() for p in training.model.parameters())
-    return Estimate(each, each * config.epochs, peak_memory() + activations + 4 * weights)
+    return RunCost(each, each * config.epochs, peak_memory() + activations + 4 * weights)
 
 
 def _time_steps(training: "Training") -> tuple[float, int]:
@@ -83,10 +83,10 @@ def _time_steps(training: "Training") -> tuple[float, int]:
 
 def _probe(training: "Training") -> tuple[Sampler, Step]:
     """A sampler of its own, whose waiting no clock counts, and a step that stands for the run's."""
-    sampler, config, data = training.sampler, training.config, training.sampler.data
-    if config.mode == "full" and data.graph.num_nodes > FEW_NODES:
+    config, data, step = training.config, training.sampler.data, training.sampler.training_steps(0)[0]
+    if step is WHOLE_GRAPH and data.graph.num_nodes > FEW_NODES:
         return make_sampler(data, replace(config, mode="batch")), Step(0, data.items["train"][: FEW_NODES // 4])
-    return make_sampler(data, config), sampler.training_steps(0)[0]
+    return make_sampler(data, config), step
 
 
 def relative_size(sampler: Sampler, step: Step, loaded: Loaded) -> float:
@@ -102,7 +102,7 @@ def relative_size(sampler: Sampler, step: Step, loaded: Loaded) -> float:
 
 def _activations(sampler: Sampler, held_bytes: int) -> int:
     """Bytes of activations; where tokens are cut into chunks, what the budget allows instead of what was found."""
-    if getattr(sampler, "chunk_nodes", None) is None:
+    if sampler.chunk_nodes is None:
         return held_bytes
     model, graph = sampler.config.model, sampler.data.graph
     nodes = graph.num_nodes * model.width * max(model.node_layers, 1) * FLOATS_PER_NODE * 4

@@ -1,12 +1,11 @@
 """What `gmn-train` prints when it is done."""
 
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
-from gmn_pipeline.console.output import print_json, size_text, two_columns
+from gmn_pipeline.console.output import plain_table, print_json, size_text, spread_text, two_columns
 from gmn_train.model.tables import CONTROL
 from gmn_train.runs.start import Finished, Planned, average_runs
 from gmn_train.runs.watching.pace import duration_text, epoch_text
@@ -23,7 +22,7 @@ def report_runs(runs: list[Finished], *, as_json: bool) -> None:
         _report_one(runs[0], console)
         _report_controls(runs, console)
         return
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table = plain_table()
     for column in ("seed", "split", "best epoch", "val", "test", "s/epoch"):
         table.add_column(column, justify="right")
     for run in runs:
@@ -51,7 +50,7 @@ def _report_controls(runs: list[Finished], console: Console) -> None:
     """The runs and their controls in a line each, the means of several."""
     if not runs[0].controls:
         return
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table = plain_table()
     table.add_column("beside its control", no_wrap=True)
     for column in ("val", "test", "epochs", "seconds"):
         table.add_column(column, justify="right")
@@ -59,14 +58,10 @@ def _report_controls(runs: list[Finished], console: Console) -> None:
     for which in runs[0].controls:
         sides[f"{CONTROL}, {which}"] = [run.controls[which].summary for run in runs]
     for name, summaries in sides.items():
-        values = [_spread_text([s[part] for s in summaries]) for part in ("val", "test")]
+        values = [spread_text([s[part] for s in summaries]) for part in ("val", "test")]
         seconds, epochs = fmean(s["seconds"] for s in summaries), fmean(s["epochs"] for s in summaries)
         table.add_row(name, *values, f"{epochs:.0f}", f"{seconds:.1f}")
     console.print(table)
-
-
-def _spread_text(values: list[float]) -> str:
-    return f"{fmean(values):.4f}" + (f" ± {stdev(values):.4f}" if len(values) > 1 else "")
 
 
 def _report_one(run: Finished, console: Console) -> None:

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
-from gmn_pipeline.console.output import print_json
+from gmn_pipeline.console.output import plain_table, print_json
 from gmn_pipeline.disk.lock import is_locked
 from gmn_pipeline.errors import TrainError
 from gmn_train.runs.folder import RunFolder
@@ -42,7 +41,7 @@ def print_runs(root: Path, *, as_json: bool) -> None:
     if not lines:
         console.print(f"no runs in {root}; gmn-train run makes one")
         return
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table = plain_table()
     for column in COLUMNS:
         table.add_column(column, overflow="fold", justify="right" if column in ("val", "test", "epochs") else "left")
     for line in lines:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from gmn_train.runs.watching.display import RunHeader, Watcher
 
 if TYPE_CHECKING:
-    from gmn_train.runs.watching.estimate import Estimate
+    from gmn_train.runs.watching.estimate import RunCost
 
 
 class Together(Watcher):
@@ -19,7 +19,7 @@ class Together(Watcher):
         for watcher in self.watchers:
             watcher.start(header)
 
-    def estimated(self, estimate: "Estimate") -> None:
+    def estimated(self, estimate: "RunCost") -> None:
         for watcher in self.watchers:
             watcher.estimated(estimate)
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn.functional import gelu, relu
 
-from gmn_train.model.layers.finish import finish, is_fused
-from gmn_train.model.layers.norms import BatchNorm
+from gmn_train.model.layers.rowwise.finish import finish, is_fused
+from gmn_train.model.layers.rowwise.norms import BatchNorm
 from tests.reference.counter_random import splitmix64
 from tests.train.model.scan.scan_inputs import with_gradients
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from gmn_train.model.layers.norms import BatchNorm, LayerNorm
+from gmn_train.model.layers.rowwise.norms import BatchNorm, LayerNorm
 from tests.train.model.scan.scan_inputs import assert_close, with_gradients
 
 PAIRS = [(BatchNorm, nn.BatchNorm1d), (LayerNorm, nn.LayerNorm)]

@@ -9,11 +9,9 @@ from numba import njit
 
 from gmn_train.model.layers import bimamba
 from gmn_train.model.layers.bimamba import BiMamba
-from gmn_train.model.tiles import layer as tile_layer
-from gmn_train.model.tiles.products import multiply
-from gmn_train.model.tiles.unowned import hold, unowned
-from gmn_train.model.tiles.vector_math import exp2, sigmoid, softplus
-from gmn_train.model.tiles.vectors import (
+from gmn_train.model.simd.unowned import hold, unowned
+from gmn_train.model.simd.vector_math import exp2, sigmoid, softplus
+from gmn_train.model.simd.vectors import (
     LANES,
     QUAD,
     keep_marked,
@@ -26,6 +24,8 @@ from gmn_train.model.tiles.vectors import (
     store_totals,
     total,
 )
+from gmn_train.model.tiles import layer as tile_layer
+from gmn_train.model.tiles.products import multiply
 from tests.train.model.layers.bimamba_inputs import gradients, make_layer, make_rows
 from tests.train.model.scan.scan_inputs import TOLERANCE, pointers
 

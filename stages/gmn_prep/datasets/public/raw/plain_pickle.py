@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gmn_pipeline.errors import DatasetError
+from gmn_pipeline.errors import DatasetError, one_line
 from gmn_pipeline.types import Array
 
 MOST_ENTRIES = 1 << 26
@@ -108,5 +108,5 @@ def read_plain_pickle(path: Path, names: Names = PLAIN) -> Any:
     except DatasetError as error:
         raise DatasetError(f"{path.name} is refused: {error}; replace it with the published file") from None
     except Exception as error:  # bytes can be wrong in as many ways as there are opcodes
-        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        reason = f"{type(error).__name__}: {one_line(error)}"
         raise DatasetError(f"{path.name} is no pickle of plain data ({reason}); replace it") from error

@@ -18,7 +18,7 @@ from pathlib import Path
 import xxhash
 
 from gmn_pipeline.disk.atomic_file import write_aside
-from gmn_pipeline.errors import DatasetError
+from gmn_pipeline.errors import DatasetError, one_line
 from gmn_prep.datasets.file_sizes import check_holes
 from gmn_prep.datasets.public.raw.download import download, unpack
 
@@ -130,7 +130,7 @@ def unpack_archive(raw: RawFiles, root: Path, scratch: Path) -> None:
     try:
         unpack(path, {f"{Path(raw.folder).name}/{file}": scratch / raw.folder / file for file in raw.files})
     except (tarfile.TarError, OSError, EOFError, ValueError, LZMAError) as error:
-        raise DatasetError(f"{path} cannot be unpacked ({' '.join(str(error).split())}); replace it") from error
+        raise DatasetError(f"{path} cannot be unpacked ({one_line(error)}); replace it") from error
     lost = raw.missing(scratch)
     if lost:
         raise DatasetError(f"{path} holds no {few(lost)} in {Path(raw.folder).name}")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gmn_pipeline.errors import DatasetError
+from gmn_pipeline.errors import DatasetError, one_line
 from gmn_pipeline.types import IntArray
 from gmn_prep.datasets.entry import DatasetOptions, Scratch
 from gmn_prep.datasets.user.tables.table_columns import keep_features, take_column
@@ -126,7 +126,7 @@ class EdgeQuery:
             raise self._error(error) from error
 
     def _error(self, error: Exception) -> DatasetError:
-        return DatasetError(f"{self.path.name} cannot be read or sorted ({' '.join(str(error).split())[:200]})")
+        return DatasetError(f"{self.path.name} cannot be read or sorted ({one_line(error)[:200]})")
 
     def __enter__(self) -> "EdgeQuery":
         return self

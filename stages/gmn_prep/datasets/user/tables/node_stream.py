@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gmn_pipeline.errors import DatasetError
+from gmn_pipeline.errors import DatasetError, one_line
 from gmn_prep.datasets.entry import DatasetOptions
 from gmn_prep.datasets.user.tables.edge_list_file import item_names, read_items
 from gmn_prep.datasets.user.tables.table_columns import id_names, read_ids, take_column
@@ -114,4 +114,4 @@ class NodeStream:
             yield from pieces
 
     def _unreadable(self, error: Exception) -> DatasetError:
-        return DatasetError(f"{self.path.name} cannot be read piece by piece ({' '.join(str(error).split())[:200]})")
+        return DatasetError(f"{self.path.name} cannot be read piece by piece ({one_line(error)[:200]})")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gmn_pipeline.errors import DatasetError
+from gmn_pipeline.errors import DatasetError, one_line
 from gmn_prep.datasets.user.tables.table_path import TABLE_SUFFIXES, ending, list_files, say_missing
 from gmn_prep.datasets.user.tables.text_file import open_text
 from gmn_prep.datasets.user.tables.written_values import read_written
@@ -55,7 +55,7 @@ def read_tables(
     try:
         whole = pa.concat_tables([table.select(names) for table, _ in tables], promote_options="permissive")
     except pa.ArrowInvalid as error:
-        raise DatasetError(f"{path.name}: columns differ in type between files ({_line(error)})") from error
+        raise DatasetError(f"{path.name}: columns differ in type between files ({one_line(error)})") from error
     columns = {name: whole.column(name).combine_chunks() for name in names if name not in drop}
     place = files[0] if len(files) == 1 else path
     for name, column in columns.items():
@@ -79,7 +79,7 @@ def _read(path: Path, texts: tuple[str, ...], header: bool, notes: list[str]) ->
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
         if "invalid utf8" in str(error).lower():
             raise DatasetError(f"{path.name} is not UTF-8 text; save it as UTF-8") from error
-        raise DatasetError(f"{path.name} cannot be read as a table ({_line(error)})") from error
+        raise DatasetError(f"{path.name} cannot be read as a table ({one_line(error)})") from error
     except UnicodeDecodeError as error:
         raise DatasetError(f"{path.name} is not UTF-8 text; save it as UTF-8") from error
     twice = [name for name in names if names.count(name) > 1]
@@ -158,7 +158,3 @@ def _read_text(path: Path, texts: tuple[str, ...], header: bool, notes: list[str
     with open_text(path) as file:
         table = csv.read_csv(file, *csv_options(form, texts))
     return table, form.header
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())

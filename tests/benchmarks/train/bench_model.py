@@ -1,7 +1,7 @@
 """One training epoch of GMN on a Minesweeper grid against PyG's GPSConv with full attention, and how both grow.
 
-`python -m tests.benchmarks.bench_model` prints the rows; `... --plot FILE.png` measures 10,000 to 80,000 nodes, each in
-a process of its own, and draws seconds and peak memory.
+`python -m tests.benchmarks.train.bench_model` prints the rows; `... --plot FILE.png` measures 10,000 to 80,000 nodes,
+each in a process of its own, and draws seconds and peak memory.
 """
 
 import argparse
@@ -142,7 +142,7 @@ def part_rows(store: TokenStore) -> list[Row]:
 
 def measure(model: str, nodes: int) -> dict[str, float]:
     """Seconds of an epoch and peak memory in GB, in a new process."""
-    command = [sys.executable, "-m", "tests.benchmarks.bench_model", "--one", model, str(nodes)]
+    command = [sys.executable, "-m", "tests.benchmarks.train.bench_model", "--one", model, str(nodes)]
     found: dict[str, float] = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     return found
 

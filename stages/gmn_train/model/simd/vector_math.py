@@ -19,7 +19,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from gmn_train.model.tiles.vectors import FAST
+from gmn_train.model.simd.vectors import FAST
 
 LOG2E = math.log2(math.e)
 # 2**r on [-1/2, 1/2], minimax in relative error (2e-9). The constant is exactly 1, so decays near 1 are not

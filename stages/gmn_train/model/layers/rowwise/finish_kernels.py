@@ -10,9 +10,9 @@ import numpy as np
 from numba import njit
 
 from gmn_pipeline.counter_random import child_key
-from gmn_train.model.tiles.inner import inner
-from gmn_train.model.tiles.vector_math import gelu, gelu_slope
-from gmn_train.model.tiles.vectors import LANES, keep_above, keep_drawn, load, relu, spread, store
+from gmn_train.model.simd.inner import inner
+from gmn_train.model.simd.vector_math import gelu, gelu_slope
+from gmn_train.model.simd.vectors import LANES, keep_above, keep_drawn, load, relu, spread, store
 
 NONE, RELU, GELU = 0, 1, 2
 

@@ -1,6 +1,6 @@
 """Tokenizes a graph of more than 2**31 slots and checks tokens whose neighbours are known by a rule.
 
-python -m tests.benchmarks.many_slots FOLDER --nodes 3100000 --half 360
+python -m tests.benchmarks.by_hand.many_slots FOLDER --nodes 3100000 --half 360
 
 Nodes lie on a circle and each is linked to the `half` nearest on both sides: 2.23 billion slots, 8.9 GB. The graph is
 written by the store's own verbs; `gmn-prep part`, `finish` and `verify` do the rest. Takes 20 GB of disk for a while.

@@ -5,7 +5,7 @@ A batch of Peptides-func at width 220 (4,832 rows) with GELU and dropout on one 
 """
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,16 +14,16 @@ from torch.nn.functional import gelu, relu
 
 from gmn_train.grains.grain import grain_here
 from gmn_train.machine.threads import run_tasks
-from gmn_train.model.layers.finish_kernels import GELU, NONE, RELU, finish_gradients, finish_rows
-from gmn_train.model.layers.norm_kernels import batch_norm_gradient, column_squares, column_sums
-from gmn_train.model.layers.norms import BatchNorm
-from gmn_train.model.layers.quick_dropout import quick_dropout
-from gmn_train.model.layers.row_sums import sum_over_ranges
+from gmn_train.model.layers.rowwise.finish_kernels import GELU, NONE, RELU, finish_gradients, finish_rows
+from gmn_train.model.layers.rowwise.norm_kernels import batch_norm_gradient, column_squares, column_sums
+from gmn_train.model.layers.rowwise.norms import BatchNorm
+from gmn_train.model.layers.rowwise.quick_dropout import quick_dropout
+from gmn_train.model.layers.rowwise.row_sums import sum_over_ranges
 from gmn_train.model.message_passing.edge_order import row_ranges
 from gmn_train.model.scan.checks import has_kernels
-from gmn_train.model.tiles.vectors import LANES
+from gmn_train.model.simd.vectors import LANES
+from gmn_train.settings.model_settings import Activation
 
-Activation = Literal["relu", "gelu"]
 ACTIVATE: dict[str, Callable[[Tensor], Tensor]] = {"relu": relu, "gelu": gelu}
 CODES = {None: NONE, "relu": RELU, "gelu": GELU}
 

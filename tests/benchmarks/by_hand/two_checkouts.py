@@ -1,6 +1,6 @@
 """Are the plain commands as fast as in another checkout? CPU seconds of the same commands, taken in turn, best of some.
 
-python -m tests.benchmarks.two_checkouts OTHER/.venv/bin .venv/bin --rounds 3
+python -m tests.benchmarks.by_hand.two_checkouts OTHER/.venv/bin .venv/bin --rounds 3
 
 Each checkout has an environment of its own. A training epoch is what a run of 41 epochs takes beyond a run of one, so
 that starting and compiling do not count. Both train with the same settings, all of them given by the first's

@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -49,6 +50,18 @@ def test_packages_import_only_what_they_may(package: str) -> None:
     for file in SOURCES[package].rglob("*.py"):
         for name, _ in imports(file):
             assert name not in forbidden, f"{file.relative_to(ROOT)} imports {name}"
+
+
+def test_every_class_has_a_name_of_its_own() -> None:
+    files = [file for folder in SOURCES.values() for file in folder.rglob("*.py")]
+    places = [
+        (node.name, str(file.relative_to(ROOT)))
+        for file in files
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.ClassDef)
+    ]
+    counts = Counter(name for name, _ in places)
+    assert not [place for place in places if counts[place[0]] > 1]
 
 
 def test_no_file_joins_the_two_stages_by_anything_but_a_store() -> None:

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from gmn_train.grains.grain import grain_here
 from gmn_train.machine.threads import run_tasks
-from gmn_train.model.layers.grain_norm import GrainBatchNorm
-from gmn_train.model.layers.norm_kernels import (
+from gmn_train.model.layers.rowwise.grain_norm import GrainBatchNorm
+from gmn_train.model.layers.rowwise.norm_kernels import (
     batch_norm_gradient,
     batch_norm_sums,
     column_squares,
@@ -22,7 +22,7 @@ from gmn_train.model.layers.norm_kernels import (
     layer_norm_rows,
     scale_rows,
 )
-from gmn_train.model.layers.row_sums import sum_over_ranges
+from gmn_train.model.layers.rowwise.row_sums import sum_over_ranges
 from gmn_train.model.message_passing.edge_order import row_ranges
 from gmn_train.model.scan.checks import has_kernels
 

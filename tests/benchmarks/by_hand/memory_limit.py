@@ -1,6 +1,6 @@
 """Runs a command under a hard memory limit of the system and says what it took. Needs root and Linux control groups.
 
-python -m tests.benchmarks.memory_limit 1.6 -- gmn-prep tokenize --dataset edges.parquet --m 4 --M 2 --s 1 --memory 1.2
+python -m tests.benchmarks.by_hand.memory_limit 1.6 -- gmn-prep tokenize --dataset edges.parquet --m 4 --memory 1.2
 
 The group's memory counts everything: the processes' own, mapped files, and files the system keeps after they were read
 or written. The last kind is given back when the limit is reached, so the group's peak is usually the limit itself. A

@@ -8,7 +8,7 @@ aligned ones 11.0. NumPy and Numba align to 16 bytes, torch to 64.
 
 import numpy as np
 
-from gmn_train.model.tiles.inner import inner
+from gmn_train.model.simd.inner import inner
 
 LINE = 64
 

@@ -17,8 +17,8 @@ from gmn_train.model.layers.bimamba import BiMamba
 from gmn_train.model.message_passing.branches import Neighbourhood, make_branch
 from gmn_train.model.message_passing.edge_states import EdgeStates
 from gmn_train.settings.model_settings import ModelConfig
-from tests.benchmarks.bench_bimamba import WIDTH, train
 from tests.benchmarks.timing import Row, best_seconds, side_by_side
+from tests.benchmarks.train.bench_bimamba import WIDTH, train
 
 NODES, DEGREE, KINDS = 19_000, 2, 20  # 128 peptides
 
@@ -70,7 +70,7 @@ def train_many(steps: int = 60) -> float:
 def seconds_of_runs(count: int) -> float:
     """Seconds until `count` runs have ended that begin at the same time, each in a process of its own."""
     begin = str(time.time() + 30)
-    command = [sys.executable, "-m", "tests.benchmarks.bench_load", begin]
+    command = [sys.executable, "-m", "tests.benchmarks.train.bench_load", begin]
     runs = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(count)]
     return max(float(run.communicate()[0]) for run in runs)
 

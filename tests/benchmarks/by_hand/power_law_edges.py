@@ -1,6 +1,6 @@
 """Writes the edges of a large power-law graph to Parquet, a few million at a time.
 
-python -m tests.benchmarks.power_law_edges edges.parquet --nodes 50000000 --edges 225000000
+python -m tests.benchmarks.by_hand.power_law_edges edges.parquet --nodes 50000000 --edges 225000000
 
 Both ends of an edge are drawn with probability falling as rank^-0.6, which gives degrees a tail of exponent 2.7. Ranks
 are scattered over the ids, so neighbours do not lie near each other.

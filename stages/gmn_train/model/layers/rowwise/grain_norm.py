@@ -10,14 +10,14 @@ from torch import Tensor
 
 from gmn_train.grains.grain import Grain
 from gmn_train.machine.threads import run_tasks
-from gmn_train.model.layers.norm_kernels import (
+from gmn_train.model.layers.rowwise.norm_kernels import (
     batch_norm_gradient,
     batch_norm_sums,
     column_squares,
     column_sums,
     scale_rows,
 )
-from gmn_train.model.layers.row_sums import sum_over_ranges
+from gmn_train.model.layers.rowwise.row_sums import sum_over_ranges
 from gmn_train.model.message_passing.edge_order import row_ranges
 from gmn_train.model.scan.checks import has_kernels
 

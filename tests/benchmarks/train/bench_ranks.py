@@ -1,11 +1,11 @@
 """One training step by 1 to 4 processes of one thread each, beside one in one piece: CPU seconds, memory, bytes sent.
 
-`python -m tests.benchmarks.bench_ranks STORE MODE [SIZE/GRAINS ...]` prints a line for each number of processes; 0/0 is
-the plain run on two threads. CPU seconds are those of all processes together, so they do not depend on what else the
-machine does; wall seconds do. The second step is measured, the first one warms up; with `--cold`, which is for steps of
-half a minute, there is only one. Words such as `encoder=mean` change the model, `budget=2` the GB for chunks of tokens.
-Memory is what steps add to the process that they add most to, compiled kernels included. Processes are forked:
-importing torch costs more than a step.
+`python -m tests.benchmarks.train.bench_ranks STORE MODE [SIZE/GRAINS ...]` prints a line for each number of processes;
+0/0 is the plain run on two threads. CPU seconds are those of all processes together, so they do not depend on what else
+the machine does; wall seconds do. The second step is measured, the first one warms up; with `--cold`, which is for
+steps of half a minute, there is only one. Words such as `encoder=mean` change the model, `budget=2` the GB for chunks
+of tokens. Memory is what steps add to the process that they add most to, compiled kernels included. Processes are
+forked: importing torch costs more than a step.
 """
 
 import ast

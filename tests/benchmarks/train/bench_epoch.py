@@ -16,8 +16,8 @@ from gmn_train.data.steps import WHOLE_GRAPH
 from gmn_train.learning.losses import task_loss
 from gmn_train.settings.model_settings import ModelConfig
 from tests.benchmarks.arxiv import arxiv_graph
-from tests.benchmarks.bench_bimamba import profile_parts, shares_text
 from tests.benchmarks.timing import Row
+from tests.benchmarks.train.bench_bimamba import profile_parts, shares_text
 from tests.stores import write_store
 from tests.train.small_runs import prepare, settings_for
 
@@ -51,7 +51,7 @@ def rows() -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "arxiv.zarr"
         write_store(path, arxiv_graph()[1], SETTINGS, block_size=default_block_size(SETTINGS), threads=2)
-        command = [sys.executable, "-m", "tests.benchmarks.bench_epoch", str(path)]
+        command = [sys.executable, "-m", "tests.benchmarks.train.bench_epoch", str(path)]
         _found.update(json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
     return [
         Row(f"training epoch, {name}, 8/4/2, width 64", "GMN, full, by chunks", "", _found["seconds"], float("nan"))
