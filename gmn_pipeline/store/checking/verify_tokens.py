@@ -43,8 +43,8 @@ class TokenChecker:
         """Raise StoreCorruptError that names the array and the token."""
         nodes, scratch = self._store.num_nodes, self._scratch
         block, graph, settings, pairs = self._store.block(number), self._store.graph, self._store.settings, self._pairs
-        if not hasattr(scratch, "owner"):
-            scratch.owner, scratch.place = np.full(nodes, -1, dtype=np.int64), np.zeros(nodes, dtype=np.int32)
+        if not hasattr(scratch, "place"):
+            scratch.place = np.full(nodes, -1, dtype=np.int32)
             scratch.near = np.zeros((0, 0), dtype=np.uint64)
         largest = min(int((block["node_ptr"][1:] - block["node_ptr"][:-1]).max(initial=0)), nodes)
         if largest > len(scratch.near):
@@ -52,11 +52,12 @@ class TokenChecker:
         slots = block["edge_slots"] if "edge_slots" in block.opened else np.zeros((0, 0), dtype=np.int32)
         code, token = check_tokens(
             graph.indptr, graph.indices, graph.directed, pairs.pointer, pairs.other, pairs.out_slot, pairs.back_slot,
-            block.facts.first_node, np.array([settings.m, settings.M, settings.s]),
+            np.array([settings.m, settings.M, settings.s]),
             block["nodes"], block["node_ptr"], block["edges"], block["edge_ptr"], block["walks"], block["sizes"],
-            block["edge_sizes"], slots, scratch.owner, scratch.place, scratch.near,
+            block["edge_sizes"], slots, scratch.place, scratch.near,
         )  # fmt: skip
         if code:
+            del scratch.place  # it still has nodes of that token
             array, what = FAULTS[code]
             raise StoreCorruptError(f"{self._store.path}/{block_group(number)}/{array}: {what}, in token {token}")
 
@@ -73,13 +74,14 @@ def _set(near, i, j):
 
 @njit(cache=True, nogil=True)
 def check_tokens(
-    indptr, indices, directed, pair_ptr, pair_other, pair_out, pair_back, first_node, shape, nodes, node_ptr, edges,
-    edge_ptr, walks, sizes, edge_sizes, slots, owner, place, near,
+    indptr, indices, directed, pair_ptr, pair_other, pair_out, pair_back, shape, nodes, node_ptr, edges, edge_ptr,
+    walks, sizes, edge_sizes, slots, place, near,
 ):  # fmt: skip
     """(code, token): 0, or a key of FAULTS and the block's token.
 
-    owner (n,) -1, place (n,) and near, bits of (largest token, largest token), are scratch. Of a token, the edges that
-    the graph has among its nodes are marked in `near` once; edges and steps of walks are then looked up there.
+    place (n,) -1 and near, bits of (largest token, largest token), are scratch. While a token is checked, place has
+    where its nodes stand in it. The edges that the graph has among them are marked in `near` once; edges and steps of
+    walks are then looked up there.
     """
     m, M, s = shape
     length = 1 + m * s
@@ -92,15 +94,15 @@ def check_tokens(
             return 1, token
         if M > 0 and edge_sizes[token, M - 1] != count:
             return 2, token
-        stamp = first_node * length + token
         for i in range(size):
             u = nodes[begin + i]
-            if owner[u] == stamp:
+            if place[u] >= 0:
                 return 3, token
-            owner[u], place[u] = stamp, i
-        total = _mark_links(
-            directed, pair_ptr, pair_other, pair_out, pair_back, nodes[begin : begin + size], owner, place, stamp, near
-        )
+            place[u] = i
+        members = nodes[begin : begin + size]
+        total = _mark_links(directed, pair_ptr, pair_other, pair_out, pair_back, members, place, near)
+        for u in members:
+            place[u] = -1
 
         seen = np.int64(1)
         entry = M * s * ((m * (m + 1)) // 2 - (level * (level + 1)) // 2) + (position % s if s > 0 else 0) * M * level
@@ -155,7 +157,7 @@ def check_tokens(
 
 
 @njit(inline="always")
-def _mark_links(directed, pair_ptr, pair_other, pair_out, pair_back, members, owner, place, stamp, near):
+def _mark_links(directed, pair_ptr, pair_other, pair_out, pair_back, members, place, near):
     """Mark the graph's edges among `members` in `near`, both ways if undirected; returns how many a token lists."""
     total = 0
     words = members.size // 64 + 1
@@ -164,10 +166,9 @@ def _mark_links(directed, pair_ptr, pair_other, pair_out, pair_back, members, ow
             near[i, word] = 0
     for i in range(members.size):
         for p in range(pair_ptr[members[i]], pair_ptr[members[i] + 1]):
-            w = pair_other[p]
-            if owner[w] != stamp:
+            j = place[pair_other[p]]
+            if j < 0:
                 continue
-            j = place[w]
             if not directed or pair_out[p] >= 0:
                 _set(near, i, j)
                 total += 1
