@@ -38,8 +38,8 @@ def test_wide_ids_give_the_same_numbers(tmp_path: Path, monkeypatch: pytest.Monk
     settings = {**SIZES, **CASES[case]}
     if "memory" in settings:
         pytest.importorskip("duckdb")
-        monkeypatch.setattr(large.Budget, "pages", 1 << 10)  # so that walks are taken in the order of the graph
-        monkeypatch.setattr(large.Budget, "span", 1 << 19)
+        monkeypatch.setattr(large.MemoryBudget, "pages", 1 << 10)  # so that walks are taken in the order of the graph
+        monkeypatch.setattr(large.MemoryBudget, "span", 1 << 19)
         edges = np.random.default_rng(0).integers(0, 900, (4000, 2))
         np.savetxt(tmp_path / "e.csv", edges, "%d", ",", header="src,dst", comments="")
         settings["dataset"] = str(tmp_path / "e.csv")

@@ -120,12 +120,12 @@ def test_a_batch_that_touches_all_blocks_keeps_the_bound_of_the_cache(
 
     blocks: how many the cache holds, about.
     """
-    graph = ring_graph(1200, 600, edge_features=True)
-    local = write_store(tmp_path / "local.zarr", graph, SETTINGS, block_size=50)
-    write_store(url, graph, SETTINGS, block_size=50)
+    graph = ring_graph(4800, 2400, edge_features=True)  # of smaller blocks, documents would be a fifth
+    local = write_store(tmp_path / "local.zarr", graph, SETTINGS, block_size=200)
+    write_store(url, graph, SETTINGS, block_size=200)
     limit = sum(map(len, tree(local.path / "tokens").values())) * blocks // 24  # mapped are half of them at most
     monkeypatch.setenv("GMN_CACHE_GB", str(limit / 1e9))
-    ids = np.random.default_rng(0).permutation(np.append(np.arange(1200), [3, 700]))
+    ids = np.random.default_rng(0).permutation(np.append(np.arange(4800), [3, 700]))
     repeats = np.random.default_rng(1).integers(0, 2, (ids.size, 3, 2))
     store, s3.log = TokenStore.open(url), []
     held, ended = [0], threading.Event()
