@@ -34,7 +34,7 @@ class GMN(GraphModel):
         width, edges = config.width, facts.edge_columns > 0
         tokens = facts.tokens.m > 0  # m = 0: a node is its own only token, and node layers do all the work
         self.input_block = self._token_block() if tokens and config.reads_input_tokens else None
-        self.layers = nn.ModuleList(self._node_layer() for _ in range(config.node_layers))
+        self.layers = nn.ModuleList(self._node_layer(number) for number in range(1, config.node_layers + 1))
         blocks = {str(i): self._token_block() for i in config.blocks_after if tokens}
         self.blocks = nn.ModuleDict(blocks)
         self.block_norms = nn.ModuleDict({i: make_norm(config.norm, width) for i in blocks})
@@ -76,10 +76,10 @@ class GMN(GraphModel):
             dropout=c.token_dropout,
         )
 
-    def _node_layer(self) -> NodeLayer:
+    def _node_layer(self, number: int) -> NodeLayer:
         c = self.config
         branch = make_branch(c, self.facts.edge_columns > 0) if c.mpnn_form == "sum" else None
-        scan = self._bimamba() if c.node_scan else None
+        scan = self._bimamba() if number in c.scan_layers else None
         return NodeLayer(
             c.width,
             scan,

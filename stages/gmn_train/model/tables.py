@@ -126,9 +126,12 @@ def gps_reads(config: "ModelConfig") -> Reads:
 
 
 def check_gmn(config: "ModelConfig") -> None:
-    idle = not config.node_scan and (config.mpnn == "none" or config.mpnn_form == "literal")
-    if config.node_layers and idle:
-        raise ConfigError("node_scan = false leaves node layers nothing to do; set mpnn to gcn, with mpnn_form = sum")
+    silent = config.mpnn == "none" or config.mpnn_form == "literal"
+    if silent and len(config.scan_layers) < config.node_layers:
+        what = "false" if not config.node_scan else str(list(config.scan_layers))
+        raise ConfigError(
+            f"node_scan = {what} leaves node layers nothing to do; set mpnn to gcn, with mpnn_form = sum"
+        )
 
 
 def check_gps(config: "ModelConfig") -> None:

@@ -67,7 +67,11 @@ class ModelConfig:
         "auto", help="implementation of the scan; auto: by device", group="Scan", names=BACKENDS, also=("auto",)
     )
 
-    node_scan: bool = setting(True, help="scan over nodes; false: node layers only pass messages", group="Nodes")
+    node_scan: bool | tuple[int, ...] = setting(
+        True,
+        help="scan over nodes beside message passing: true, in every node layer; a list of layers (from 1); or false",
+        group="Nodes",
+    )
     order: str = setting("degree", help="ordering of the nodes' scan, one of the store's, or `random`", group="Nodes")
     order_ties: Literal["epoch", "fixed"] = setting(
         "epoch", help="ties of the ordering are drawn for each epoch, or once (fixed); never by node id", group="Nodes"
@@ -128,15 +132,21 @@ class ModelConfig:
             object.__setattr__(self, "token_blocks", tuple(self.token_blocks))
         if isinstance(self.token_blocks, int) and self.token_blocks < 1:
             raise ConfigError(f"token_blocks is {self.token_blocks}; a number must be at least 1, or use `none`")
-        outside = [layer for layer in self.blocks_after if not 1 <= layer <= self.node_layers]
+        if isinstance(self.node_scan, list):
+            object.__setattr__(self, "node_scan", tuple(self.node_scan))
+        self._check_layers("token_blocks", self.blocks_after)
+        self._check_layers("node_scan", self.scan_layers)
+        self.model.check(self)
+
+    def _check_layers(self, name: str, layers: tuple[int, ...]) -> None:
+        outside = [layer for layer in layers if not 1 <= layer <= self.node_layers]
         if outside:
             raise ConfigError(
-                f"token_blocks names layer {outside[0]}; with node_layers = {self.node_layers}, layers are "
+                f"{name} names layer {outside[0]}; with node_layers = {self.node_layers}, layers are "
                 f"1..{self.node_layers}"
             )
-        if len(set(self.blocks_after)) < len(self.blocks_after):
-            raise ConfigError(f"token_blocks = {self.token_blocks} names a layer twice")
-        self.model.check(self)
+        if len(set(layers)) < len(layers):
+            raise ConfigError(f"{name} = {getattr(self, name)} names a layer twice")
 
     @property
     def model(self) -> Model:
@@ -165,6 +175,13 @@ class ModelConfig:
             return self.token_blocks
         every = 1 if self.token_blocks == "between" else self.token_blocks
         return tuple(range(every, self.node_layers, every)) if isinstance(every, int) else ()
+
+    @property
+    def scan_layers(self) -> tuple[int, ...]:
+        """Node layers, counted from 1, that scan the nodes beside passing messages."""
+        if isinstance(self.node_scan, tuple):
+            return self.node_scan
+        return tuple(range(1, self.node_layers + 1)) if self.node_scan else ()
 
     @property
     def reads_input_tokens(self) -> bool:

@@ -58,6 +58,7 @@ VARIANTS = {
     "tokens after layer 1 only": {"token_blocks": (1,)},
     "one direction": {"bidirectional": False},
     "no MPNN": {"mpnn": "none"},
+    "scan in one node layer": {"node_scan": (2,)},
     "no PE": {"encodings": "none"},
     "GMN-": {"encodings": "none", "mpnn": "none", "token_blocks": "input"},
     "MPNN only": {"node_scan": False, "token_blocks": "none"},
@@ -295,7 +296,10 @@ def test_inputs_that_do_not_fit_the_model_are_named(store, many):
         ({"token_blocks": "inputs"}, "did you mean 'input'"),
         ({"width": 0}, "at least 1"),
         ({"dropout": 1.0}, r"\[0, 1\)"),
-        ({"node_scan": False, "mpnn": "none"}, "nothing to do"),
+        ({"node_scan": False, "mpnn": "none"}, "node_scan = false leaves .* nothing to do"),
+        ({"node_scan": [2], "mpnn": "none"}, r"node_scan = \[2\] leaves .* nothing to do"),
+        ({"node_scan": (1, 3)}, "node_scan names layer 3; with node_layers = 2"),
+        ({"node_scan": (2, 2)}, "node_scan = .* names a layer twice"),
         ({"scan_backend": "cuda"}, "scan_backend is 'cuda'"),
         ({"expand": 0}, "expand"),
     ],
@@ -318,6 +322,17 @@ def test_settings_load_from_flags_and_models_differ():
         ModelConfig.of("gmn-papr")
     with pytest.raises(ConfigError, match="mpnn is the model with token_blocks = none, and the call makes it between"):
         ModelConfig.of("mpnn", token_blocks="between")
+
+
+def test_nodes_are_scanned_in_the_layers_that_are_named(store):
+    def scanned(**flags):
+        _, model = make_model(store.view(), load_config(ModelConfig, Layer("flags", {"width": 16, **flags})))
+        return [number for number, layer in enumerate(model.layers, 1) if layer.scan is not None]
+
+    assert scanned(node_layers=3) == [1, 2, 3]
+    assert scanned(node_layers=3, node_scan=[3]) == [3]
+    assert scanned(node_layers=3, node_scan=[3, 1]) == [1, 3]
+    assert scanned(node_layers=3, node_scan=False) == []
 
 
 def test_the_example_in_the_documentation_runs(store, monkeypatch):
