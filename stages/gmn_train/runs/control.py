@@ -26,6 +26,14 @@ def control_of(config: TrainConfig) -> TrainConfig:
         raise ConfigError(f"{model.name} at these settings has no control: {error}") from None
 
 
+def as_many_epochs(control: TrainConfig, run: dict[str, Any]) -> TrainConfig:
+    """The control with as many epochs as the run trained, all of them: one that stopped early is no equal.
+
+    run: its summary.
+    """
+    return replace(control, epochs=max(int(run["epochs"]), 1), patience=0)
+
+
 def as_long_as(control: TrainConfig, run: dict[str, Any], beside: dict[str, Any]) -> TrainConfig:
     """The control with as many epochs as fit the run's seconds, its schedule planned for them.
 

@@ -18,7 +18,15 @@ from gmn_train.ranks.alike import check_alike
 from gmn_train.ranks.environment import processes_here
 from gmn_train.ranks.follower import folder_for
 from gmn_train.ranks.join import agree, join_others
-from gmn_train.runs.control import EQUAL_EPOCHS, EQUAL_SECONDS, as_long_as, control_dir, control_of, note_controls
+from gmn_train.runs.control import (
+    EQUAL_EPOCHS,
+    EQUAL_SECONDS,
+    as_long_as,
+    as_many_epochs,
+    control_dir,
+    control_of,
+    note_controls,
+)
 from gmn_train.runs.folder import RunFolder, default_run_dir
 from gmn_train.runs.refusals import check_longer, check_own_store, check_shared, named_dir
 from gmn_train.runs.watching.display import RunHeader, Watcher
@@ -80,7 +88,7 @@ def _start_controls(
     config: TrainConfig, run: Finished, store: TokenStore, watcher: Watcher, run_dir: Path | None, *, force: bool
 ) -> dict[str, Finished]:
     """The run's control at equal epochs, then with as many epochs as fit the seconds that the run took."""
-    control, done = control_of(config), dict[str, Finished]()
+    control, done = as_many_epochs(control_of(config), run.summary), dict[str, Finished]()
     for which in (EQUAL_EPOCHS, EQUAL_SECONDS):
         if which == EQUAL_SECONDS:
             control = as_long_as(control, run.summary, done[EQUAL_EPOCHS].summary)

@@ -77,15 +77,23 @@ class Proposals:
         """Every start with its parameters, as a trial would draw them; starts that are the same only once."""
         starts_by_params: dict[str, tuple[Start, dict[str, Any]]] = {}
         for start in STARTS.values():
-            params = self.parameters(start.settings)
+            params = self.parameters(start.settings, self.plain_settings(start.settings.get("model.name")))
             starts_by_params.setdefault(json.dumps(params, sort_keys=True), (start, params))
         return list(starts_by_params.values())
 
-    def parameters(self, settings: Settings) -> dict[str, Any]:
-        """The parameters of a trial that tries these settings, on top of the plain run's."""
+    def plain_settings(self, model: str | None) -> Settings:
+        """All settings of the plain run with another model: defaults that follow from the data may differ."""
+        if model is None or model == self.base["model.name"]:
+            return self.base
+        return flatten(as_table(self.request({"model.name": model}).config))
 
-        def pick(dimension: Dimension, values: Choice | Range) -> Any:  # noqa: ARG001
-            return settings.get(dimension.name, self.base.get(dimension.name))
+    def parameters(self, settings: Settings, base: Settings | None = None) -> dict[str, Any]:
+        """The parameters of a trial that tries these settings, on top of `base`: the plain run's unless given."""
+        below = self.base if base is None else base
+
+        def pick(dimension: Dimension, values: Choice | Range) -> Any:
+            value = settings.get(dimension.name, below.get(dimension.name))
+            return max(value, values.low) if isinstance(values, Range) else value  # 0 where logarithms are drawn
 
         return {key: self._encode(key, value) for key, value in self._walk(pick).items()}
 
@@ -112,6 +120,7 @@ class Proposals:
         more += [self.base[dimension.name]] if dimension.name in self.base else []
         if isinstance(values, Choice):
             return Choice(*values.values, *(v for v in dict.fromkeys(map(_hashable, more)) if v not in values.values))
+        more = [value for value in more if value > 0 or not values.log]
         return Range(min(values.low, *more), max(values.high, *more), values.log) if more else values
 
     def request(self, drawn: Mapping[str, Any], **more: Any) -> Request:

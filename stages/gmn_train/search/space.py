@@ -26,7 +26,10 @@ class Choice:
 
 @dataclass(frozen=True)
 class Range:
-    """A number between two, both included; whole where both are. Widened where the defaults' own lies outside."""
+    """A number between two, both included; whole where both are. Widened where the defaults' own lies outside.
+
+    With `log`, defaults of 0 are tried as the lowest value.
+    """
 
     low: float
     high: float

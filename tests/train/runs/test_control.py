@@ -76,6 +76,18 @@ def test_a_run_and_its_two_controls(ring: TrainConfig, capsys: pytest.CaptureFix
     assert "message passing alone, equal seconds" in page
 
 
+def test_a_control_trains_as_many_epochs_as_its_run_did(ring: TrainConfig) -> None:
+    """A run that stopped early: its controls do not stop early themselves."""
+    early = replace(ring, epochs=40, patience=2, eval_every=1, lr=1e-9)
+    (run,) = start_runs(early, Watcher(), run_dir=Path("mine"), with_control=True)
+    assert run.summary["epochs"] < 40
+    equal = run.controls["equal epochs"]
+    assert equal.summary["epochs"] == run.summary["epochs"] == RunFolder(equal.path).config().epochs
+    later = RunFolder(run.controls["equal seconds"].path)
+    assert later.config().patience == 0
+    assert run.controls["equal seconds"].summary["epochs"] == later.config().epochs
+
+
 def test_controls_of_several_seeds_lie_in_folders_of_their_own(
     ring: TrainConfig, capsys: pytest.CaptureFixture[str]
 ) -> None:

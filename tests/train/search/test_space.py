@@ -4,12 +4,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import optuna
 import pytest
 
+from gmn_pipeline import Graph, Task, TokenSettings
 from gmn_pipeline.errors import ConfigError
 from gmn_train.search.budget import TimeBudget, parse_duration
 from gmn_train.search.proposal import Proposals
 from gmn_train.search.space import DIMENSIONS, STARTS, Choice, Dimension
+from gmn_train.settings.request import read_request
+from tests.stores import write_store
 from tests.train.search.small_searches import tiny_request, write_ring
 
 
@@ -56,6 +61,33 @@ def test_a_value_of_the_plain_run_is_in_the_space(store: Path) -> None:
     proposals = Proposals.of(tiny_request(store))
     assert proposals.base["model.dropout"] == proposals.parameters({})["model.dropout"]
     assert [start.name for start, _ in proposals.starts()] == list(STARTS)
+
+
+def test_the_control_starts_from_its_own_defaults(tmp_path: Path) -> None:
+    """What the rule gives GMN alone, such as hidden feature values, is no part of the control's start."""
+    rng = np.random.default_rng(0)
+    graph = Graph.from_edges(
+        rng.integers(0, 2600, (5000, 2)),
+        2600,
+        x=rng.random((2600, 40), np.float32),
+        y=rng.integers(0, 3, 2600),
+        splits=np.repeat([1, 2, 3], [2200, 200, 200])[None],
+        task=Task.of("node", "multiclass", 3),
+    )
+    wide = write_store(tmp_path / "wide.zarr", graph, TokenSettings(1, 1, 1), block_size=1000)
+    starts = {start.name: params for start, params in Proposals.of(read_request({"store": wide.path})).starts()}
+    assert starts["defaults"]["model.input_dropout"] == 0.5
+    assert starts["control"]["model.input_dropout"] == 0.0
+
+
+def test_a_default_of_zero_is_tried_as_the_lowest_of_a_logarithmic_range(store: Path) -> None:
+    recipe = store.with_name("no-decay.toml")
+    recipe.write_text("[train]\nweight_decay = 0.0\n")
+    proposals = Proposals.of(tiny_request(store, recipe=str(recipe)))
+    assert proposals.base["weight_decay"] == 0.0
+    study = optuna.create_study()
+    study.enqueue_trial(proposals.parameters({}))
+    assert proposals.draw(study.ask())["weight_decay"] == 1e-6
 
 
 def test_a_model_that_is_the_control_in_all_but_name_is_refused(store: Path) -> None:
