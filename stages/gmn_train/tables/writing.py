@@ -90,7 +90,7 @@ def heading(spec: TableSpec, results: Sequence[RowResult]) -> str:
     metrics = sorted({s["metric"] for result in results for s in result.summaries})
     text = f"Test {' / '.join(metric_title(m) for m in metrics) or 'metric'} on {', '.join(datasets)}"
     best = [(name, found) for name in datasets if (found := published(name).best)]
-    figures = [f"{name}: {found}" if len(datasets) > 1 else found for name, found in best]
+    figures = [f"on {name} {found}" if len(datasets) > 1 else found for name, found in best]
     return f"{text}; best public figure: {'; '.join(figures)}." if figures else f"{text}."
 
 

@@ -79,6 +79,10 @@ def test_a_table_runs_skips_what_is_done_and_tells_what_failed(spec, tmp_path):
     results = write_results([again], tmp_path / "docs" / "results.md")
     assert "## Rings" in results.read_text()
     assert (tmp_path / "docs" / "images" / "rings.png").exists()
+    kept = "<!-- kept -->\n\nBy hand.\n\n<!-- end kept -->\n\n"
+    wanted = results.read_text().replace("## Rings", f"{kept}## Rings")
+    results.write_text(wanted + "lost\n")
+    assert write_results([again], results).read_text() == wanted, "what is between the marks stays, and nothing else"
 
 
 def test_a_killed_table_goes_on(spec, tmp_path, monkeypatch):
