@@ -78,7 +78,7 @@ def _section(table: MadeTable, image: str | None) -> str:
 
 
 def write_results(tables: Sequence[MadeTable], file: Path) -> Path:
-    """All tables in one Markdown page, with their plots in images/ beside it. What it has between KEPT's marks stays."""
+    """All tables in one Markdown page, with their plots in images/ beside it. Text between the marks stays."""
     kept = KEPT.search(file.read_text(encoding="utf-8")) if file.exists() else None
     sections = [INTRO, *([kept[0]] if kept else [])]
     for table in tables:
