@@ -6,7 +6,7 @@ DEMO := data/demo
 DEMO_EPOCHS ?= 40
 MINUTES ?= 20
 SEED ?= 0
-TABLES := leave-one-out ladder long-range far-sensitivity minesweeper minesweeper-curve minesweeper-ablation minesweeper-grid sensitivity peptides-func arxiv-efficiency
+TABLES := leave-one-out ladder long-range far-sensitivity minesweeper minesweeper-curve minesweeper-ablation minesweeper-grid sensitivity peptides-func malnet-tiny arxiv-efficiency
 
 .PHONY: demo test lint format bench results tutorial torture docs clean help
 

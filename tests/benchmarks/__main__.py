@@ -44,7 +44,7 @@ def main(names: list[str], page: Path | None) -> None:
         for row in cells:
             table.add_row(*row)
         notes += lines
-        if page is not None:
+        if page is not None and (cells or lines):
             write_section(page, name, cells, lines)
     if page is not None:
         write_summary(page)

@@ -14,7 +14,10 @@ from typer.main import get_command
 
 from gmn_prep.cli import app as prep
 from gmn_train.cli import app as train
-from gmn_train.tables.spec import RowSpec, TableSpec
+from gmn_train.tables.leave_one_out import read_leave_one_out
+from gmn_train.tables.making import INTRO, KEPT
+from gmn_train.tables.spec import RowSpec, TableSpec, read_spec
+from gmn_train.tables.writing import heading, row_command
 from tests.benchmarks.__main__ import write_summary
 
 ROOT = Path(__file__).parents[2]
@@ -119,6 +122,33 @@ def test_the_table_of_ratios_has_what_the_sections_below_it_have(tmp_path: Path)
     write_summary(page)
     assert page.read_text(encoding="utf-8") == (DOCS / "benchmarks.md").read_text(encoding="utf-8")
     assert "| scipy" in page.read_text(encoding="utf-8").split("<!-- end peers -->")[0]
+
+
+def test_the_page_of_results_has_the_tables_that_make_results_writes() -> None:
+    """Title, text, rows and commands, as the files say; figures are of runs, which are not here."""
+    page = (DOCS / "results.md").read_text(encoding="utf-8")
+    assert page.startswith(INTRO)
+    assert KEPT.search(page)
+    listed = re.search(r"^TABLES := (.+)$", (ROOT / "Makefile").read_text(), re.M)
+    assert listed
+    names = listed[1].split()
+    assert sorted(names) == sorted(file.stem for file in (DOCS / "tables").glob("*.toml"))
+    sections = page.split("\n## ")[1:]
+    for name, section in zip(names, sections, strict=True):
+        file = DOCS / "tables" / f"{name}.toml"
+        others = read_leave_one_out(file)
+        spec = others.table if others else read_spec(file)
+        assert section.startswith(f"{spec.title}\n"), name
+        assert spec.note.strip() in section, name
+        if others:
+            assert f"\n```\n{row_command(spec.row[0])}\n```\n" in section, name
+            continue
+        assert heading(spec, []).partition(" on ")[2] in section.splitlines()[2], name
+        rows = [line.split(" | ")[0].removeprefix("| ") for line in section.splitlines() if line.startswith("| ")]
+        assert rows == ["model", *[row.name for row in spec.row]], name
+        commands = "\n".join(row_command(row) for row in spec.row)
+        assert f"\n```\n{commands}\n```\n" in section, name
+        assert (f"](images/{name}.png)" in section) == bool(spec.plot), name
 
 
 def test_every_key_of_a_table_is_explained() -> None:

@@ -1,5 +1,6 @@
 """The story of `gmn-train table`: specs in; runs, Markdown and pages out."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +15,14 @@ from gmn_train.tables.writing import to_markdown, to_page
 
 INTRO = """# Results
 
-Every number here was measured by `gmn-train table`, which wrote this page: what was not run says so. Test results are
-those of the epoch with the best validation, mean ± standard deviation over runs. Seconds per epoch include evaluation
-and are the least of the row's runs; memory is a whole process's peak. The `paper` column is what Behrouz & Hashemi
-(2024) report for a model of that name.
+Every result in these tables was measured by `gmn-train table`, which wrote this page: what was not run says so. Test
+results are those of the epoch with the best validation, mean ± standard deviation over runs. Seconds per epoch include
+evaluation and are the least of the row's runs; memory is a whole process's peak. The `paper` column is what Behrouz &
+Hashemi (2024) report for a model of that name. Public figures are told with whose they are, over how many runs, and
+whether they are from their source (first-hand) or from a later paper that cites it.
 """
+KEPT = re.compile(r"<!-- kept -->\n.*?<!-- end kept -->\n", re.DOTALL)
+"""What a page may hold below its first paragraph, written by hand: it stays when the page is written again."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +78,9 @@ def _section(table: MadeTable, image: str | None) -> str:
 
 
 def write_results(tables: Sequence[MadeTable], file: Path) -> Path:
-    """All tables in one Markdown page, with their plots in images/ beside it."""
-    sections = [INTRO]
+    """All tables in one Markdown page, with their plots in images/ beside it. Text between the marks stays."""
+    kept = KEPT.search(file.read_text(encoding="utf-8")) if file.exists() else None
+    sections = [INTRO, *([kept[0]] if kept else [])]
     for table in tables:
         name = f"images/{table.markdown.parent.name}.png"
         has_plot = save_plot(table.spec, table.results, file.parent / name)

@@ -3,20 +3,17 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup, escape
 
 import gmn_pipeline
-from gmn_pipeline.console.config import read_toml
 from gmn_pipeline.console.output import spread_text
 from gmn_pipeline.metrics import metric_title
+from gmn_train.tables.published import published
 from gmn_train.tables.running import RowResult
 from gmn_train.tables.spec import RowSpec, TableSpec
 
-PUBLISHED = Path(__file__).parent / "published.toml"
 NONE = "–"
 
 
@@ -50,20 +47,14 @@ def columns_of(spec: TableSpec) -> dict[str, str]:
     return {key: text for key, text in COLUMNS.items() if spec.measure == "results" or key not in RESULT_COLUMNS}
 
 
-def published(dataset: str) -> dict[str, Any]:
-    """What others report for a dataset: `paper` by model, and `best`."""
-    figures: dict[str, Any] = read_toml(PUBLISHED).get(dataset, {})
-    return figures
-
-
 def describe(result: RowResult) -> Cells:
     """A row's results as text."""
     row, summaries = result.row, result.summaries
     beside = row.name == row.model if row.paper is None else row.paper
-    paper = published(row.dataset).get("paper", {}).get(row.model) if beside else None
+    paper = published(row.dataset).paper.get(row.model) if beside else None
     shared = {
         "name": row.name,
-        "paper": NONE if paper is None else f"{paper:.4f}",
+        "paper": NONE if paper is None else paper,
         "command": row_command(row),
     }
     if not summaries:
@@ -98,17 +89,9 @@ def heading(spec: TableSpec, results: Sequence[RowResult]) -> str:
         return f"Cost on {', '.join(datasets)}."
     metrics = sorted({s["metric"] for result in results for s in result.summaries})
     text = f"Test {' / '.join(metric_title(m) for m in metrics) or 'metric'} on {', '.join(datasets)}"
-    best = [(name, published(name).get("best")) for name in datasets]
-    figures = [figure_text(b, name if len(datasets) > 1 else "") for name, b in best if b]
+    best = [(name, found) for name in datasets if (found := published(name).best)]
+    figures = [f"on {name} {found}" if len(datasets) > 1 else found for name, found in best]
     return f"{text}; best public figure: {'; '.join(figures)}." if figures else f"{text}."
-
-
-def figure_text(best: dict[str, Any], dataset: str) -> str:
-    """A public figure with what is known of it: `0.9899 ± 0.0016 (BuNN, second-hand)`."""
-    spread = f" ± {best['std']}" if "std" in best else ""
-    facts = [best["of"], *([best["over"]] if "over" in best else []), *([dataset] if dataset else [])]
-    facts += ["second-hand"] if best["hand"] == "second" else []
-    return f"{best['value']}{spread} ({', '.join(facts)})"
 
 
 def to_markdown(spec: TableSpec, results: Sequence[RowResult], image: str | None) -> str:
