@@ -48,3 +48,15 @@ def test_mistakes_get_one_line(tmp_path: Path) -> None:
         done = run("gmn-prep", *arguments, cwd=tmp_path)
         assert done.returncode == 2
         assert message in " ".join(done.stderr.split())
+
+
+def test_plan_refuses_to_replace_a_store(tmp_path: Path) -> None:
+    """Parts would go to the store of that name, which is the old one."""
+    assert run("gmn-prep", "tokenize", *SETTINGS, "--out", "s.zarr", "--quiet", cwd=tmp_path).returncode == 0
+    before = tree(tmp_path / "s.zarr")
+    done = run("gmn-prep", "plan", *SETTINGS, "--seed", 1, "--out", "s.zarr", "--force", "--quiet", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "s.zarr holds a store, which plan --force cannot replace" in " ".join(done.stderr.split())
+    assert tree(tmp_path / "s.zarr") == before
+    assert [path.name for path in tmp_path.iterdir()] == ["s.zarr"]
+    assert run("gmn-prep", "plan", *SETTINGS, "--out", "new.zarr", "--force", "--quiet", cwd=tmp_path).returncode == 0
