@@ -4,6 +4,7 @@ import logging
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
+from multiprocessing import current_process
 from typing import TYPE_CHECKING, Any
 
 from gmn_pipeline.errors import ConfigError
@@ -64,10 +65,24 @@ def _silent_logs() -> Iterator[None]:
 def _start_workers(processes: int) -> Any:
     from distributed import LocalCluster
 
-    # Dask counts mapped files as a worker's memory, so a limit would pause workers that hold next to nothing.
-    return LocalCluster(
-        n_workers=processes, threads_per_worker=1, memory_limit=0, dashboard_address=":0", silence_logs=logging.CRITICAL
-    )
+    here = current_process()
+    if getattr(here, "_inheriting", False) and here.name.startswith("Dask Worker"):
+        raise SystemExit(1)  # a new worker that runs an unguarded script again; who started it tells
+    try:
+        # Dask counts mapped files as a worker's memory, so a limit would pause workers that hold next to nothing.
+        return LocalCluster(
+            n_workers=processes,
+            threads_per_worker=1,
+            memory_limit=0,
+            dashboard_address=":0",
+            silence_logs=logging.CRITICAL,
+        )
+    except (RuntimeError, OSError) as error:
+        reason = " ".join(str(error).split())[:120] or type(error).__name__
+        raise ConfigError(
+            f"no workers could be started for --dask local ({reason}); a script must make the call under "
+            'if __name__ == "__main__":, because every worker runs the script again up to there'
+        ) from None
 
 
 def _connect(place: Any, address: str) -> "Client":
