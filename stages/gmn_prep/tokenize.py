@@ -158,6 +158,7 @@ def _load_and_write(
     from gmn_prep.large import bounded_tokenizer, disk_tokenizer
     from gmn_prep.parts.shared_arrays import remove_parts
     from gmn_prep.parts.token_parts import share_pairs
+    from gmn_prep.parts.versions import share_versions
     from gmn_prep.tokens.tokenizer import Tokenizer
     from gmn_prep.understood import describe_graph
 
@@ -190,6 +191,8 @@ def _load_and_write(
         if not writer.is_complete:
             if only_plan or cluster is not None:
                 share_pairs(place, writer.manifest, tokenizer.pairs)
+            if only_plan:
+                share_versions(place, writer.manifest)
             if large:
                 graph = TokenStore.open(place, unfinished=True).graph
             notices += write_encodings(writer, graph, plan.threads, phases, cluster)

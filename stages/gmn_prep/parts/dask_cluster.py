@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gmn_pipeline.errors import ConfigError
 from gmn_prep.parts.dask_probe import why_no_scheduler
+from gmn_prep.parts.versions import BYTES_DEPEND_ON, describe_version
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 LOCAL = "local"
 ADDRESS = re.compile(r"((tcp|tls|ws|wss)://)?[^/\s]+:\d{1,5}")
 CONNECT_SECONDS, WORKER_SECONDS = 10, 60
-SAME_VERSIONS = ("gmn-pipeline", "python", "distributed", "numpy", "numba", "scipy", "zarr", "numcodecs")
+SAME_VERSIONS = (*BYTES_DEPEND_ON, "distributed")
 """Packages that decide how tasks are sent and which bytes are written."""
 
 
@@ -118,12 +119,8 @@ def _check_versions(client: "Client") -> None:
         for package in SAME_VERSIONS:
             theirs = facts["packages"].get(package)
             if theirs != own[package]:
-                here, there = _version(package, own[package]), _version(package, theirs)
+                here, there = describe_version(package, own[package]), describe_version(package, theirs)
                 raise ConfigError(
                     f"Dask worker {worker} has {there}, this command has {here}; install the same versions everywhere: "
                     "the bytes of a store depend on them"
                 )
-
-
-def _version(package: str, version: str | None) -> str:
-    return f"no {package}" if version is None else f"{package} {version}"

@@ -5,6 +5,13 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
+import pytest
+
+from gmn_pipeline import TokenStore
+from gmn_pipeline.errors import ConfigError
+from gmn_prep.parts import versions
+from gmn_prep.parts.token_parts import write_part
+from gmn_prep.phases import Phases
 from tests.end_to_end.commands import run, start, tree
 
 SETTINGS = (
@@ -60,3 +67,26 @@ def test_plan_refuses_to_replace_a_store(tmp_path: Path) -> None:
     assert tree(tmp_path / "s.zarr") == before
     assert [path.name for path in tmp_path.iterdir()] == ["s.zarr"]
     assert run("gmn-prep", "plan", *SETTINGS, "--out", "new.zarr", "--force", "--quiet", cwd=tmp_path).returncode == 0
+
+
+def test_parts_with_other_versions_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plan, and each part, have the versions of the environment that they run in."""
+    store = tmp_path / "s.zarr"
+    words = ("--nodes", 100, "--m", 1, "--M", 1, "--s", 1, "--out", store, "--quiet")
+    plan = ("gmn-prep", "plan", "--dataset", "minesweeper-grid", *words)
+    assert run(*plan, cwd=tmp_path).returncode == 0
+    same = versions.own_versions()
+    assert all(same.values())
+    for name, number in (("numpy", "1.26.0"), ("python", "3.99.1"), ("gmn-pipeline", None)):
+        monkeypatch.setattr(versions, "own_versions", lambda name=name, number=number: {**same, name: number})
+        found = f"no {name}" if number is None else f"{name} {number}"
+        message = rf"s\.zarr was planned with {name} {same[name]}, this command has {found}; install the same versions"
+        with pytest.raises(ConfigError, match=message):
+            write_part(store, 0, None, Phases())
+        with pytest.raises(ConfigError, match=message):
+            versions.share_versions(store, TokenStore.open(store, unfinished=True).manifest)
+    monkeypatch.undo()
+    assert write_part(store, 0, None, Phases()).written == 1
+    assert run(*plan, cwd=tmp_path).returncode == 0
+    assert run("gmn-prep", "finish", store, cwd=tmp_path).returncode == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["s.zarr"]
