@@ -129,9 +129,7 @@ def check_gmn(config: "ModelConfig") -> None:
     silent = config.mpnn == "none" or config.mpnn_form == "literal"
     if silent and len(config.scan_layers) < config.node_layers:
         what = "false" if not config.node_scan else str(list(config.scan_layers))
-        raise ConfigError(
-            f"node_scan = {what} leaves node layers nothing to do; set mpnn to gcn, with mpnn_form = sum"
-        )
+        raise ConfigError(f"node_scan = {what} leaves node layers nothing to do; set mpnn to gcn, with mpnn_form = sum")
 
 
 def check_gps(config: "ModelConfig") -> None:
