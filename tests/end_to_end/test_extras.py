@@ -4,6 +4,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from gmn_pipeline.console.cli import run_app
 from gmn_prep.cli import app as prep
 from gmn_train.cli import app as train
@@ -20,10 +22,9 @@ def look_for_extras() -> None:
     """In a process of its own: print what each command has imported."""
     calls: tuple[tuple[Any, str], ...] = ((prep, TOKENIZE), (prep, "inspect s.zarr"), (train, TRAIN))
     for app, line in calls:
-        try:
+        with pytest.raises(SystemExit) as end:
             run_app(app, line.split())
-        except SystemExit as end:
-            assert not end.code, line
+        assert not end.value.code, line
         found = [name for name in sys.modules if name.split(".")[0] in EXTRAS or name.startswith(OWN)]
         print(f"{line.split()[0]} has imported {sorted(found)}")
 
