@@ -52,7 +52,7 @@ def tokenize(
     plan, loaded = (Plan.of(config), None) if data is None else _plan_object(config, data)
     if only_plan and config.force:
         _refuse_to_replace(plan.out)
-    existing = find_store(plan)
+    existing = find_store(plan, replaces=not only_plan)
     if existing is not None:
         path, manifest = existing
         repaired = () if dry_run else _repair_if_damaged(path, plan, loaded, phases)

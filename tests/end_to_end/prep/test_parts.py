@@ -100,6 +100,8 @@ def test_plan_refuses_to_replace_a_store(tmp_path: Path) -> None:
     """Parts would go to the store of that name, which is the old one."""
     assert run("gmn-prep", "tokenize", *SETTINGS, "--out", "s.zarr", "--quiet", cwd=tmp_path).returncode == 0
     before = tree(tmp_path / "s.zarr")
+    clash = run("gmn-prep", "plan", *SETTINGS, "--seed", 1, "--out", "s.zarr", cwd=tmp_path)
+    assert "choose another --out, or remove it" in " ".join(clash.stderr.split())
     done = run("gmn-prep", "plan", *SETTINGS, "--seed", 1, "--out", "s.zarr", "--force", "--quiet", cwd=tmp_path)
     assert done.returncode == 2
     assert "s.zarr holds a store, which plan --force cannot replace" in " ".join(done.stderr.split())
