@@ -61,6 +61,8 @@ def as_place(given: "str | os.PathLike[str] | StoreUrl") -> Path | StoreUrl:
     return Path(text)
 
 
-def make_way(place: Path | StoreUrl) -> str:
-    """What to do about another store at a place."""
-    return "choose another --out" + (", or pass --force to replace it" if isinstance(place, Path) else "")
+def make_way(place: Path | StoreUrl, *, replaces: bool = True) -> str:
+    """What to do about another store at a place. replaces: whether the command can, with --force."""
+    if isinstance(place, StoreUrl):
+        return "choose another --out"
+    return "choose another --out, or " + ("pass --force to replace it" if replaces else "remove it")

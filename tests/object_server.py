@@ -27,6 +27,8 @@ class FaultyProxy(ThreadingHTTPServer):
         """Method and path of each request that was passed on."""
         self.busy = self.cut_uploads = self.cut_downloads = 0
         """Requests still to be answered by 503, and bodies still to be cut off in the middle."""
+        self.refusal = ""
+        """A code of S3 that every request is refused with, by status 400."""
         self.delay = 0.0
         """Seconds before each answer."""
 
@@ -73,6 +75,10 @@ class _Handler(BaseHTTPRequestHandler):
         if server.busy > 0:
             server.busy -= 1
             self._answer(503, {"Content-Type": "application/xml"}, b"<Error><Code>SlowDown</Code></Error>")
+            return
+        if server.refusal:
+            body = f"<Error><Code>{server.refusal}</Code><Message>No.</Message></Error>".encode()
+            self._answer(400, {"Content-Type": "application/xml"}, body)
             return
         time.sleep(server.delay)
         server.log.append((self.command, self.path.split("?")[0]))

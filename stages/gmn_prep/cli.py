@@ -12,7 +12,7 @@ from gmn_prep.tokenize_settings import TokenizeConfig
 app = make_app("Turn graphs into token stores: tokenize once, train from the store many times.")
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors, and what is waited for.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Estimate disk, memory and time; write nothing.")]
 Recipe = Annotated[
     str | None,

@@ -42,6 +42,13 @@ class Phases:
         elif self.show != "nothing":
             tell(message)
 
+    def insist(self, message: str) -> None:
+        """One line that is said even where nothing is shown: what is waited for."""
+        if self.show == "nothing":
+            tell(message)
+        else:
+            self.say(message)
+
     def tell_share(self, name: str, done: int, total: int) -> None:
         """How far a long phase is, in a log; bars show it by themselves."""
         if self.show == "lines" and done < total:

@@ -76,11 +76,11 @@ def _check_place(out: StorePlace) -> None:
         raise ConfigError(f"--out {str(out)[:40]}... cannot be used: {error.strerror}; choose another") from None
 
 
-def find_store(plan: Plan) -> tuple[StorePlace, Manifest] | None:
+def find_store(plan: Plan, *, replaces: bool = True) -> tuple[StorePlace, Manifest] | None:
     """A finished store that already serves the plan: the one at its place, or any beside it if no place was named.
 
-    Raises StoreClashError where the place is taken by other content, and DatasetError where the options ask for what
-    the data does not have.
+    replaces: whether the command can replace a store. Raises StoreClashError where the place is taken by other content,
+    and DatasetError where the options ask for what the data does not have.
     """
     if plan.config.force:
         return None
@@ -94,7 +94,7 @@ def find_store(plan: Plan) -> tuple[StorePlace, Manifest] | None:
                 return beside
         check_options(plan, present)
         content = "; ".join([describe(present), *differences(plan, present)])
-        raise StoreClashError(f"{plan.out} holds other content ({content}); {make_way(plan.out)}")
+        raise StoreClashError(f"{plan.out} holds other content ({content}); {make_way(plan.out, replaces=replaces)}")
     return _search_beside(plan) if plan.config.out is None else None
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gmn_pipeline.disk.writable import why_not_writable
-from gmn_pipeline.errors import ConfigError, StoreCorruptError, StoreError
+from gmn_pipeline.errors import ConfigError, StoreClashError, StoreCorruptError, StoreError
 from gmn_pipeline.place import StorePlace, StoreUrl
 from gmn_pipeline.store.format.manifest import Manifest, Scalar
 from gmn_prep.datasets import load_dataset
@@ -50,7 +50,9 @@ def tokenize(
     takes it, instead of the dataset that `config` names.
     """
     plan, loaded = (Plan.of(config), None) if data is None else _plan_object(config, data)
-    existing = find_store(plan)
+    if only_plan and config.force:
+        _refuse_to_replace(plan.out)
+    existing = find_store(plan, replaces=not only_plan)
     if existing is not None:
         path, manifest = existing
         repaired = () if dry_run else _repair_if_damaged(path, plan, loaded, phases)
@@ -63,8 +65,19 @@ def tokenize(
     from gmn_prep.parts.dask_cluster import open_cluster
 
     refuse_busy(plan.out)  # before anyone's cluster is asked
-    with open_cluster(config.dask, plan.threads, phases.say) as cluster:
+    with open_cluster(config.dask, plan.threads, phases.insist) as cluster:
         return _make_store(plan, loaded, phases, dry_run=False, only_plan=only_plan, cluster=cluster)
+
+
+def _refuse_to_replace(out: StorePlace) -> None:
+    """Parts are told the store's own name, and would find the old store there."""
+    from gmn_pipeline.store.files.places import has_root
+
+    if has_root(out):
+        raise StoreClashError(
+            f"{out} holds a store, which plan --force cannot replace; leave out --force to keep it, choose another "
+            "--out, or remove it"
+        )
 
 
 def _plan_object(config: TokenizeConfig, data: Any) -> "tuple[Plan, LoadedDataset]":
@@ -145,6 +158,7 @@ def _load_and_write(
     from gmn_prep.large import bounded_tokenizer, disk_tokenizer
     from gmn_prep.parts.shared_arrays import remove_parts
     from gmn_prep.parts.token_parts import share_pairs
+    from gmn_prep.parts.versions import share_versions
     from gmn_prep.tokens.tokenizer import Tokenizer
     from gmn_prep.understood import describe_graph
 
@@ -169,7 +183,7 @@ def _load_and_write(
         check_room(plan.out, estimate.disk_bytes, written, codec=config.codec)
 
     def on_wait() -> None:
-        phases.say(f"another process is writing {plan.out}; waiting for it")
+        phases.insist(f"another process is writing {plan.out}; waiting for it")
 
     wait = -1 if cluster is None else 0  # nobody's cluster is kept waiting
     with StoreWriter.open(plan.out, manifest, graph, force=config.force, wait=wait, on_wait=on_wait) as writer:
@@ -177,6 +191,8 @@ def _load_and_write(
         if not writer.is_complete:
             if only_plan or cluster is not None:
                 share_pairs(place, writer.manifest, tokenizer.pairs)
+            if only_plan:
+                share_versions(place, writer.manifest)
             if large:
                 graph = TokenStore.open(place, unfinished=True).graph
             notices += write_encodings(writer, graph, plan.threads, phases, cluster)

@@ -1,5 +1,6 @@
 """The documentation names things that exist: files, functions, tests, commands and links."""
 
+import importlib.util
 import re
 import runpy
 import shlex
@@ -91,6 +92,12 @@ def test_commands_and_their_options_exist(page: Path) -> None:
         known = options_of(commands[name]) | {"--help", "--debug"}
         used = {word.partition("=")[0] for word in rest if re.match(r"--[A-Za-z]", word)}
         assert used <= known, f"{program} {name}: {sorted(used - known)}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_modules_that_a_page_runs_exist(page: Path) -> None:
+    for name in re.findall(r"python -m (tests\.[\w.]+)", page.read_text()):
+        assert importlib.util.find_spec(name.rstrip(".")) is not None, name
 
 
 def test_the_page_of_commands_has_them_all() -> None:

@@ -7,6 +7,9 @@ from gmn_pipeline.place import StoreUrl
 
 AGAIN = "run the same command again: it continues where it stopped"
 
+TOKEN_FAULTS = ("ExpiredToken", "InvalidToken", "TokenRefreshRequired")
+"""Told with status 400, as if the request were wrong."""
+
 
 def explain_fault(url: StoreUrl, name: str, error: Exception) -> StoreError:
     """The user's side of an error of obstore, which tells it in pages of text."""
@@ -20,6 +23,11 @@ def explain_fault(url: StoreUrl, name: str, error: Exception) -> StoreError:
         )
     if code == "NoSuchBucket":
         return StoreError(f"{url}: there is no bucket '{url.bucket}' at {where}; create it, or correct the name")
+    if code in TOKEN_FAULTS:
+        return StoreError(
+            f"{url}: {where} refuses these credentials ({code}); get new ones, and set AWS_SESSION_TOKEN with the "
+            "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY it belongs to"
+        )
     if type(error).__name__ in ("PermissionDeniedError", "UnauthenticatedError") or status.startswith(("401", "403")):
         return StoreError(
             f"{url}: {where} refuses these credentials ({code or status or 'no reason given'}); check "

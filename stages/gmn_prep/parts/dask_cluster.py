@@ -4,10 +4,12 @@ import logging
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
+from multiprocessing import current_process
 from typing import TYPE_CHECKING, Any
 
 from gmn_pipeline.errors import ConfigError
 from gmn_prep.parts.dask_probe import why_no_scheduler
+from gmn_prep.parts.versions import BYTES_DEPEND_ON, describe_version
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 LOCAL = "local"
 ADDRESS = re.compile(r"((tcp|tls|ws|wss)://)?[^/\s]+:\d{1,5}")
 CONNECT_SECONDS, WORKER_SECONDS = 10, 60
-SAME_VERSIONS = ("gmn-pipeline", "python", "distributed", "numpy", "numba", "scipy", "zarr", "numcodecs")
+SAME_VERSIONS = (*BYTES_DEPEND_ON, "distributed")
 """Packages that decide how tasks are sent and which bytes are written."""
 
 
@@ -64,10 +66,24 @@ def _silent_logs() -> Iterator[None]:
 def _start_workers(processes: int) -> Any:
     from distributed import LocalCluster
 
-    # Dask counts mapped files as a worker's memory, so a limit would pause workers that hold next to nothing.
-    return LocalCluster(
-        n_workers=processes, threads_per_worker=1, memory_limit=0, dashboard_address=":0", silence_logs=logging.CRITICAL
-    )
+    here = current_process()
+    if getattr(here, "_inheriting", False) and here.name.startswith("Dask Worker"):
+        raise SystemExit(1)  # a new worker that runs an unguarded script again; who started it tells
+    try:
+        # Dask counts mapped files as a worker's memory, so a limit would pause workers that hold next to nothing.
+        return LocalCluster(
+            n_workers=processes,
+            threads_per_worker=1,
+            memory_limit=0,
+            dashboard_address=":0",
+            silence_logs=logging.CRITICAL,
+        )
+    except (RuntimeError, OSError) as error:
+        reason = " ".join(str(error).split())[:120] or type(error).__name__
+        raise ConfigError(
+            f"no workers could be started for --dask local ({reason}); a script must make the call under "
+            'if __name__ == "__main__":, because every worker runs the script again up to there'
+        ) from None
 
 
 def _connect(place: Any, address: str) -> "Client":
@@ -103,12 +119,8 @@ def _check_versions(client: "Client") -> None:
         for package in SAME_VERSIONS:
             theirs = facts["packages"].get(package)
             if theirs != own[package]:
-                here, there = _version(package, own[package]), _version(package, theirs)
+                here, there = describe_version(package, own[package]), describe_version(package, theirs)
                 raise ConfigError(
                     f"Dask worker {worker} has {there}, this command has {here}; install the same versions everywhere: "
                     "the bytes of a store depend on them"
                 )
-
-
-def _version(package: str, version: str | None) -> str:
-    return f"no {package}" if version is None else f"{package} {version}"

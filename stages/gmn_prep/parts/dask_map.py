@@ -157,7 +157,7 @@ def _tell_when_no_worker_is_left(client: "Client", name: str, phases: Phases) ->
                 workers = len(client.scheduler_info(n_workers=-1)["workers"])
                 if not workers and before:
                     address = client.scheduler.address
-                    phases.say(f"{name}: no Dask worker is left; waiting for workers (dask worker {address})")
+                    phases.insist(f"{name}: no Dask worker is left; waiting for workers (dask worker {address})")
                 if workers and not before:
                     phases.say(f"{name}: {workers:,} Dask workers have joined")
                 before = workers

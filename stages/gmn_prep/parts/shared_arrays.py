@@ -3,6 +3,8 @@
     NAME.zarr.parts/FINGERPRINT/pairs/other.npy
     NAME.zarr.parts/FINGERPRINT/random_walk/rows/00003/values.npy
 
+Beside them lies FINGERPRINT/versions.json: `gmn_prep.parts.versions`.
+
 Each folder of arrays is written aside and renamed when whole, so that any process may write it, again and again.
 """
 

@@ -17,6 +17,7 @@ from gmn_pipeline.store.format.schema import block_group
 from gmn_pipeline.store.reading.reader import TokenStore
 from gmn_pipeline.store.writing.verbs import finalise_store, has_group, write_block
 from gmn_prep.parts.shared_arrays import map_shared, parts_folder, remove_parts, write_shared
+from gmn_prep.parts.versions import check_versions
 from gmn_prep.phases import Phases
 from gmn_prep.tokens.tokenizer import Tokenizer
 
@@ -41,6 +42,7 @@ def write_part(
         if value is not None and not 1 <= value <= most:
             raise ConfigError(f"{name} is {value:,}; it must be from 1 to {most:,}")
     store = TokenStore.open(path, unfinished=True)
+    check_versions(path, store.manifest)
     count = store.manifest.blocks if parts is None else parts
     if not 0 <= part < max(count, 1):
         raise ConfigError(f"part {part} does not exist; with {count} parts they are 0..{count - 1}")

@@ -1,10 +1,13 @@
 """A process joins the others. gloo carries tensors of the CPU, nccl those of CUDA (which no test here has run)."""
 
+import json
 import os
 import threading
+from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -53,18 +56,17 @@ class ProcessWire(Wire):
     def swap(self, outgoing: Parcels, incoming: Parcels) -> None:
         import torch.distributed as dist
 
+        received, sent = list(_each(incoming)), list(_each(outgoing))
+        self.sent += sum(tensor.numel() * tensor.element_size() for tensor, _, _ in sent)
+        together = [
+            *(dist.P2POp(dist.irecv, tensor, rank, tag=tag) for tensor, rank, tag in received if goes_by_nccl(tensor)),
+            *(dist.P2POp(dist.isend, tensor, rank, tag=tag) for tensor, rank, tag in sent if goes_by_nccl(tensor)),
+        ]
         try:
-            works = [
-                dist.irecv(tensor, rank, tag=tag)
-                for rank, tensors in incoming.items()
-                for tag, tensor in enumerate(tensors)
-                if tensor.numel()
-            ]
-            for rank, tensors in outgoing.items():
-                for tag, tensor in enumerate(tensors):
-                    if tensor.numel():
-                        works.append(dist.isend(tensor, rank, tag=tag))
-                        self.sent += tensor.numel() * tensor.element_size()
+            works = [dist.irecv(tensor, rank, tag=tag) for tensor, rank, tag in received if not goes_by_nccl(tensor)]
+            works += [dist.isend(tensor, rank, tag=tag) for tensor, rank, tag in sent if not goes_by_nccl(tensor)]
+            if together:  # nccl runs what is not one batch in turn: all would receive first, and wait for ever
+                works += dist.batch_isend_irecv(together)
             for work in works:
                 assert work is not None
                 work.wait()
@@ -75,6 +77,18 @@ class ProcessWire(Wire):
                 "another process of this run has ended; the last checkpoint is kept: run the same command again to "
                 "continue from it, with any number of processes"
             ) from None
+
+
+def goes_by_nccl(tensor: Tensor) -> bool:
+    return tensor.is_cuda
+
+
+def _each(parcels: Parcels) -> Iterator[tuple[Tensor, int, int]]:
+    """The tensors that hold anything, each with the other process's rank and its number there."""
+    for rank, tensors in parcels.items():
+        for tag, tensor in enumerate(tensors):
+            if tensor.numel():
+                yield tensor, rank, tag
 
 
 def _meeting_place(place: Place) -> "Store":
@@ -107,6 +121,17 @@ def gather_arrays(wire: Wire, own: Tensor) -> Tensor:
     parts = [own if r == wire.rank else own.new_empty(int(counts[r]), *own.shape[1:]) for r in range(wire.size)]
     swap_with_all(wire, own.contiguous(), dict(enumerate(parts)))
     return torch.cat(parts)
+
+
+def gather_values(wire: Wire, own: Any) -> list[Any]:
+    """What every process says, by rank, as JSON carries it."""
+    text = torch.from_numpy(np.frombuffer(json.dumps(own, default=str).encode(), dtype=np.uint8).copy())
+    sizes = torch.zeros(wire.size, dtype=torch.int64)
+    sizes[wire.rank] = len(text)
+    swap_with_all(wire, sizes[wire.rank : wire.rank + 1], {r: sizes[r : r + 1] for r in range(wire.size)})
+    texts = [text if r == wire.rank else torch.empty(int(sizes[r]), dtype=torch.uint8) for r in range(wire.size)]
+    swap_with_all(wire, text, dict(enumerate(texts)))
+    return [json.loads(buffer.numpy().tobytes()) for buffer in texts]
 
 
 def swap_with_all(wire: Wire, own: Tensor, places: dict[int, Tensor]) -> None:

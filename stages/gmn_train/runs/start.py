@@ -17,7 +17,7 @@ from gmn_train.machine.compute import Compute, use_threads
 from gmn_train.ranks.alike import check_alike
 from gmn_train.ranks.environment import processes_here
 from gmn_train.ranks.follower import folder_for
-from gmn_train.ranks.join import agree, join_others
+from gmn_train.ranks.join import agree, gather_values, join_others
 from gmn_train.runs.control import (
     EQUAL_EPOCHS,
     EQUAL_SECONDS,
@@ -89,13 +89,17 @@ def _start_controls(
 ) -> dict[str, Finished]:
     """The run's control at equal epochs, then with as many epochs as fit the seconds that the run took."""
     control, done = as_many_epochs(control_of(config), run.summary), dict[str, Finished]()
+    wire = wire_of(config)
     for which in (EQUAL_EPOCHS, EQUAL_SECONDS):
         if which == EQUAL_SECONDS:
-            control = as_long_as(control, run.summary, done[EQUAL_EPOCHS].summary)
+            # Every process has a clock of its own; the first one's counts.
+            whole, beside = gather_values(wire, [run.summary, done[EQUAL_EPOCHS].summary])[0]
+            control = as_long_as(control, whole, beside)
         path = control_dir(control, run.path, run_dir, which)
         watcher.say(f"control at {which}: {control.epochs} epochs, {path}")
         done[which] = _start(control, store, RunFolder(path), watcher, force=force)
-        note_controls(run.path, {name: finished.path for name, finished in done.items()})
+        if wire.rank == 0:
+            note_controls(run.path, {name: finished.path for name, finished in done.items()})
     return done
 
 

@@ -167,6 +167,22 @@ def test_a_missing_extra_is_one_line(tmp_path: Path) -> None:
     assert 'pip install "gmn-pipeline[dask]"' in done.stderr
 
 
+def test_a_script_without_a_guard_is_one_line(tmp_path: Path) -> None:
+    """Every worker runs the script again, and must say nothing."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import gmn\nfrom gmn_pipeline.errors import ConfigError\n"
+        "try:\n    gmn.tokenize('minesweeper-grid', nodes=400, path='s.zarr', dask='local', threads=2)\n"
+        "except ConfigError as error:\n    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("no workers could be started for --dask local (")
+    assert 'if __name__ == "__main__":' in done.stdout
+    assert done.stdout.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["script.py"]
+
+
 def pretend_version(version: str | None) -> None:
     """On a worker: have another version of gmn-pipeline installed."""
     from importlib.metadata import version as real

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import resource
+import select
 import signal
 import subprocess
 import time
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 from gmn_pipeline import TokenStore
+from gmn_pipeline.disk.lock import release_lock, take_lock
 from tests.end_to_end.commands import command, run, start, tree
 
 GRID = ("tokenize", "--dataset", "minesweeper-grid", "--nodes", 900, "--m", 4, "--M", 3, "--s", 2)
@@ -94,6 +96,21 @@ def test_ctrl_c_ends_with_130_and_resumes(tmp_path: Path, wanted: dict[str, byte
     assert "unfinished" in unfinished.stderr
     assert run("gmn-prep", *FULL, "--quiet", "--out", out, cwd=tmp_path).returncode == 0
     assert tree(out) == wanted
+
+
+def test_waiting_for_another_process_is_told_even_with_quiet(tmp_path: Path) -> None:
+    store = tmp_path / "s.zarr"
+    lock = take_lock(store)
+    with start("gmn-prep", *GRID, "--out", store, "--quiet", cwd=tmp_path, stderr=subprocess.PIPE) as job:
+        assert job.stderr is not None
+        try:
+            ready, _, _ = select.select([job.stderr], [], [], 60)  # a busy machine
+            assert ready, "it waits in silence"
+            assert job.stderr.readline() == f"another process is writing {store}; waiting for it\n"
+        finally:
+            release_lock(lock)
+        assert job.stderr.read() == ""
+    assert job.returncode == 0
 
 
 def test_asking_again_is_answered_from_the_store(tmp_path: Path) -> None:
