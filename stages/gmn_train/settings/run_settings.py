@@ -15,6 +15,8 @@ from gmn_train.settings.model_settings import ModelConfig
 
 DATA, TRAINING, MEMORY = "Data", "Training", "Memory and speed"
 Mode = Literal["full", "batch", "graphs"]
+CHOSEN = ("fingerprint", "m", "M", "s", "epochs", "lr", "warmup", "eval_every", "mode", "threads")
+"""Settings that are chosen automatically. A run's own file has them all."""
 
 
 @dataclass(frozen=True)
@@ -153,5 +155,4 @@ class TrainConfig:
     @property
     def unresolved(self) -> list[str]:
         """Settings that are still to be chosen from the store. A run's own file has none."""
-        chosen = ("fingerprint", "m", "M", "s", "epochs", "lr", "warmup", "eval_every", "mode", "threads")
-        return [name for name in chosen if getattr(self, name) is None]
+        return [name for name in CHOSEN if getattr(self, name) is None]
