@@ -111,7 +111,7 @@ def inspect(
     node: Annotated[
         str | None, typer.Option(metavar="NODE", help="Show the tokens of this node, by its number or your id.")
     ] = None,
-    png: Annotated[Path | None, typer.Option(help="Draw that node's tokens into this file.")] = None,
+    png: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw that node's tokens into this file.")] = None,
     json: Json = False,
 ) -> None:
     """Show what a store holds: manifest, sizes, token statistics per level, or one node's tokens."""

@@ -24,7 +24,9 @@ def run(
     change: Change = None,
     seeds: Annotated[str | None, typer.Option(help="Several seeds, such as 0,1,2,3.", metavar="LIST")] = None,
     splits: Annotated[str | None, typer.Option(help="Several splits, such as 0-9.", metavar="LIST")] = None,
-    name: Annotated[str | None, typer.Option(help="Name of the run; it goes to data/runs/NAME.")] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the run; it goes to data/runs/NAME.", metavar="NAME")
+    ] = None,
     run_dir: Annotated[
         Path | None, typer.Option(help="Folder of the run. Default: data/runs/...", metavar="PATH")
     ] = None,
@@ -261,7 +263,7 @@ def models() -> None:
 
 
 @app.command()
-@takes_config(TrainConfig)
+@takes_config(TrainConfig, partly=True)
 def settings(
     request: tuple[Path | None, dict[str, Any]],
     *,
@@ -270,14 +272,14 @@ def settings(
     json: Json = False,
 ) -> None:
     """List every setting with its default. With --store: the values of a run, and where each comes from."""
-    from gmn_train.settings.listing import print_request, print_settings
-    from gmn_train.settings.request import read_request
+    from gmn_train.settings.listing import print_settings, print_values
+    from gmn_train.settings.request import read_values
 
     file, flags = request
     if file is None and not flags and model is None and not change:
         print_settings(as_json=json)
     else:
-        print_request(read_request({**flags, "model.name": model}, file, change or []), as_json=json)
+        print_values(read_values({**flags, "model.name": model}, file, change or []), as_json=json)
 
 
 @app.command()

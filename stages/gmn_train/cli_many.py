@@ -58,7 +58,9 @@ def search(
     trials: Annotated[
         int | None, typer.Option(help="End when the study has this many trials.", metavar="N", min=1)
     ] = None,
-    name: Annotated[str | None, typer.Option(help="Name of the study; it goes to data/searches/NAME.")] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the study; it goes to data/searches/NAME.", metavar="NAME")
+    ] = None,
     storage: Annotated[
         str | None,
         typer.Option(help="Database URL, or journal:FILE, that processes share. Default: in the study.", metavar="URL"),
