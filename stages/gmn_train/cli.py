@@ -53,16 +53,32 @@ def run(
     config = asked.config
     seed_list, split_list = parse_numbers(seeds, "seeds"), parse_numbers(splits, "splits")
 
-    from gmn_train.runs.refusals import check_device, check_splits, check_writable, named_dir
+    from gmn_train.runs.control import control_of
+    from gmn_train.runs.refusals import (
+        check_device,
+        check_folder,
+        check_one_list,
+        check_splits,
+        check_trainable,
+        check_writable,
+        named_dir,
+    )
     from gmn_train.runs.watching.display import Display
 
     check_device(config.device)
     folder = named_dir(name, run_dir)
     if place.leads and not dry_run:  # the others write nothing
         check_writable(folder)
+    check_one_list(asked.sources, "seed", seed_list)
+    check_one_list(asked.sources, "split", split_list)
     check_splits(config.store, split_list)
+    check_trainable(config)
+    if with_control:
+        control_of(config)
     # What follows from the data, such as the homophily of training labels, follows at each split anew.
     at_splits = [read_request({**flags, "split": split}, file, change or []).config for split in split_list]
+    if not force and not dry_run:
+        check_folder(folder, at_splits or [config], seed_list)
     if config.procs > 1 and not is_started() and not dry_run:
         _launch(config.procs)
     quiet = quiet or not place.leads

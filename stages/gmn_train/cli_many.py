@@ -75,7 +75,7 @@ def search(
 
     The same command again continues the study; so do other processes meanwhile.
     """
-    from gmn_train.runs.refusals import check_splits
+    from gmn_train.runs.refusals import check_one_list, check_splits, check_trainable
     from gmn_train.search.budget import TimeBudget, parse_duration
     from gmn_train.settings.request import parse_numbers, read_request
 
@@ -83,7 +83,9 @@ def search(
     file, flags = request
     asked = read_request({**flags, "model.name": model}, file, change or [])
     split_list = parse_numbers(splits, "splits")
+    check_one_list(asked.sources, "split", split_list)
     check_splits(asked.config.store, split_list)
+    check_trainable(asked.config)
     if name is not None:
         from gmn_train.runs.naming import folder_of_name
 

@@ -99,7 +99,7 @@ def test_mistakes_are_named():
 
 def test_a_branch_from_outside_serves_gps_where_it_says_how(store, monkeypatch):
     class Sum(nn.Module):
-        def forward(self, x, edge_index, edge_states=None):
+        def forward(self, x, edge_index, edge_states=None):  # noqa: ARG002
             return torch.zeros_like(x).index_add(0, edge_index[1], x[edge_index[0]])
 
         def reset_parameters(self):
