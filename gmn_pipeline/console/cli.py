@@ -167,10 +167,10 @@ def _explain(error: Exception, *, debug: bool) -> int:
     if isinstance(error, MemoryError):
         message = f"there is not enough memory ({str(error) or 'none is left'}); give more, or ask for less at once"
     elif isinstance(error, RuntimeError) and "can't start new thread" in str(error):  # Python has no class for it
-        message = "the system starts no more threads; end other programs or ask for fewer threads, then run this again"
+        message = "cannot start more threads; close other programs or ask for fewer threads, then run this again"
     elif message is None and isinstance(error, OSError) and error.errno is not None:
         place = f" ({error.filename})" if error.filename is not None else ""
-        message = f"the system refused to go on: {error.strerror}{place}; mend that and run the same command again"
+        message = f"system error: {error.strerror}{place}; fix it and run the same command again"
     if message is None or debug:
         raise error
     fail(message)

@@ -32,7 +32,10 @@ def run(
     ] = None,
     with_control: Annotated[
         bool,
-        typer.Option("--with-control", help="Train its message passing alone too, at equal epochs and equal seconds."),
+        typer.Option(
+            "--with-control",
+            help="Also train message passing alone, once for equal epochs and once for equal seconds.",
+        ),
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Start from the beginning, even if the run exists.")] = False,
     dry_run: Annotated[

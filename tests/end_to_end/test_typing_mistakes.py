@@ -115,7 +115,7 @@ MISTAKES = [
     ("gmn-train run --store bare.zarr", "bare.zarr has no labels; tokenize a dataset with labels"),
     ("gmn-train search --store bare.zarr --budget 1m", "bare.zarr has no labels"),
     ("gmn-train search --store ring.zarr --budget 1m --splits 0 --split 1", "--split and --splits are both given"),
-    ("gmn-train resume nodes --epochs 0", "has 1 epochs; --epochs 0 cannot take any away"),
+    ("gmn-train resume nodes --epochs 0", "has 1 epochs; --epochs 0 is fewer; give more"),
     ("gmn-train resume nodes --threads 0", "--threads is 0; it must be at least 1"),
     ("gmn-train resume nodes --procs -1", "--procs is -1; it must be at least 1"),
     ("gmn-train evaluate nodes --store rng.zarr", "did you mean 'ring.zarr'?"),

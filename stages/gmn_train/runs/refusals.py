@@ -128,7 +128,7 @@ def check_one_list(sources: Mapping[str, str], name: str, values: Sequence[int])
 def check_longer(path: Path, config: TrainConfig, epochs: int | None) -> None:
     """TrainError where a run is to have fewer epochs than it has."""
     if epochs is not None and config.epochs is not None and epochs < config.epochs:
-        raise TrainError(f"{path} has {config.epochs} epochs; --epochs {epochs} cannot take any away: give more")
+        raise TrainError(f"{path} has {config.epochs} epochs; --epochs {epochs} is fewer; give more")
 
 
 def check_threads(threads: int | None, procs: int | None) -> None:
@@ -141,7 +141,7 @@ def check_threads(threads: int | None, procs: int | None) -> None:
 def check_shared(path: Path, config: TrainConfig, procs: int) -> None:
     """TrainError where a run cannot go on in so many processes."""
     if config.grains is None and procs > 1:
-        raise TrainError(f"{path} was started in one piece, so one process must end it; leave --procs out")
+        raise TrainError(f"{path} was started without grains, so it must continue in one process; leave --procs out")
     if procs > (config.grains or 1):
         raise TrainError(f"{path} has {config.grains} grains for {procs:,} processes; ask for no more than it has")
 
