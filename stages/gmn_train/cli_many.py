@@ -73,8 +73,9 @@ def search(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Search settings for a store by validation, and write a recipe. Settings given here are fixed; all others are searched.
+    """Search settings for a store by validation, and write a recipe.
 
+    Settings given here are fixed; all others are searched.
     Run the command again to continue the study; several processes can share it.
     """
     from gmn_train.runs.refusals import check_one_list, check_splits, check_trainable

@@ -110,7 +110,7 @@ def test_unknown_names_are_told():
         (
             "gmn",
             ["model.token_blocks=none", "model.node_scan=false"],
-            "message passing alone, which is mpnn; set",
+            "a node scan, without which it is the control, mpnn; set",
         ),
         ("gmn-no-pe", ["model.token_blocks=[]", "model.node_scan=false"], "needs tokens or a node scan"),
         ("gmn", ["model.token_blocks=12", "model.node_scan=false"], "needs tokens or a node scan"),
@@ -195,3 +195,13 @@ def test_a_runs_own_file_needs_no_recipe(tmp_path):
     again = read_request({}, file)
     assert again.config == made
     assert (again.config.recipe, again.config.grains, again.measured) == (str(recipe), None, None)
+
+
+def test_a_run_whose_recipe_left_no_room_for_tokens_is_repeated(tmp_path):
+    """The recipe reads tokens after every second layer but the last, and here there are two."""
+    store = write_store(tmp_path / "a.zarr", ring_graph(20, 20), TokenSettings(1, 2, 1), dataset="minesweeper").path
+    made, file = read_request({"store": store}, None, ["model.node_layers=2"]).config, tmp_path / "config.toml"
+    file.write_bytes(tomli_w.dumps(as_table(made)).encode())
+    assert read_request({}, file).config == made
+    with pytest.raises(ConfigError, match="model gmn-no-pe needs tokens or a node scan"):
+        read_request({"model.name": "gmn-no-pe"}, file, ["model.encodings=none"])

@@ -165,7 +165,7 @@ class Need:
 READING = "set model.token_blocks to between or input"
 TOKENS = Need("tokens", reads_tokens, READING)
 TOKENS_OR_SCAN = Need(
-    "tokens or a node scan, and these settings leave message passing alone, which is mpnn",
+    "tokens or a node scan, without which it is the control, mpnn",
     lambda config: reads_tokens(config) or bool(config.scan_layers),
     f"{READING}, or model.node_scan to true",
 )

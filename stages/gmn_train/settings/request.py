@@ -4,7 +4,7 @@ Settings that nobody gave are chosen from the store. Nothing heavy is imported h
 """
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from math import ceil
 from pathlib import Path
@@ -89,6 +89,11 @@ class _Asked:
         """Whether the file is a run's own, with every setting. What it lacks has the class's default."""
         return set(CHOSEN) <= self.table.keys()
 
+    @property
+    def decided(self) -> Collection[str]:
+        """Keys that the user decided on: those of a run's own file once another model is asked for."""
+        return self.command if self.repeats and "model.name" not in self.command else self.wanted
+
     def recipe(self, manifest: Manifest | None) -> Recipe | None:
         """A run's own file has taken what its recipe says, which may be gone since."""
         if self.repeats and "recipe" not in self.command:
@@ -130,7 +135,7 @@ def read_request(given: Mapping[str, Any], file: Path | None = None, assignments
         chosen = choose_settings(facts, config, sources)
         config = load_config(TrainConfig, Layer("the data", chosen), *layers)
         sources |= dict.fromkeys(chosen, "the data")
-    _check_model(config, sources, wanted)
+    _check_model(config, sources, asked.decided)
     if "model.order" in wanted:
         _check_order(config, manifest, sources["model.order"])
     resolved = resolve(config, manifest, in_processes="procs" in asked.command)
@@ -154,7 +159,7 @@ def read_values(
     else:
         *layers, names = asked.layers(asked.recipe(None))
         config, sources = load_config(TrainConfig, Layer("", {"store": "none"}), *layers, names), sources_of(*layers)
-        _check_model(config, sources, asked.wanted)
+        _check_model(config, sources, asked.decided)
         values = flatten(as_table(config)) | {"store": None, "recipe": asked.wanted.get("recipe")}
         chosen = (*CHOSEN, *CHOSEN_FROM, "recipe")
         sources |= {key: CHOSEN_FROM.get(key, "the store") for key in chosen if values.get(key) is None}
@@ -171,10 +176,10 @@ def _check_one_plan(config: TrainConfig) -> None:
         )
 
 
-def _check_model(config: TrainConfig, sources: Mapping[str, str], wanted: Mapping[str, Any]) -> None:
+def _check_model(config: TrainConfig, sources: Mapping[str, str], decided: Collection[str]) -> None:
     """ConfigError where a setting undoes what the model is."""
     of_model = {key.removeprefix("model."): source for key, source in sources.items()}
-    check_fixed(config.model, of_model, [key.removeprefix("model.") for key in wanted])
+    check_fixed(config.model, of_model, [key.removeprefix("model.") for key in decided])
 
 
 def _check_order(config: TrainConfig, manifest: Manifest, source: str) -> None:
