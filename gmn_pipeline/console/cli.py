@@ -29,7 +29,7 @@ INTERRUPTED = 130
 
 
 class PlainFlags(TyperGroup):
-    """Help in which a flag that takes no value shows none; the parser would print `<bool>`."""
+    """Help without types: the parser would print `<bool>` at a flag that takes no value, `<Any>` at a store."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         return _plain(super().get_params(ctx))
@@ -52,7 +52,13 @@ def _plain(parameters: list[Any]) -> list[Any]:
     for parameter in parameters:
         if getattr(parameter, "is_flag", False) and parameter.metavar is None:
             parameter.metavar = ""
+        if parameter.param_type_name == "argument":  # its metavar stands in the column before
+            parameter.display_type_rich = _no_type
     return parameters
+
+
+def _no_type(ctx: Any) -> None:  # noqa: ARG001
+    return None
 
 
 def make_app(help: str) -> typer.Typer:
@@ -161,10 +167,10 @@ def _explain(error: Exception, *, debug: bool) -> int:
     if isinstance(error, MemoryError):
         message = f"there is not enough memory ({str(error) or 'none is left'}); give more, or ask for less at once"
     elif isinstance(error, RuntimeError) and "can't start new thread" in str(error):  # Python has no class for it
-        message = "the system starts no more threads; end other programs or ask for fewer threads, then run this again"
+        message = "cannot start more threads; close other programs or ask for fewer threads, then run this again"
     elif message is None and isinstance(error, OSError) and error.errno is not None:
         place = f" ({error.filename})" if error.filename is not None else ""
-        message = f"the system refused to go on: {error.strerror}{place}; mend that and run the same command again"
+        message = f"system error: {error.strerror}{place}; fix it and run the same command again"
     if message is None or debug:
         raise error
     fail(message)
@@ -224,11 +230,11 @@ def _is_usage_error(error: Exception) -> bool:
     return callable(getattr(error, "show", None)) and hasattr(error, "exit_code")
 
 
-def takes_config(config_class: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def takes_config(config_class: type, *, partly: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Turn `command((file, flags), *, extra options)` into a command with one option per field of `config_class`.
 
     file is that of `--config`; flags holds the options given, by field. A field of tuple type takes values separated by
-    commas.
+    commas. partly: the command needs no option, not even those of fields without a default.
     """
     hints = get_type_hints(config_class)
     items = {f.name: f for f in fields(config_class) if f.metadata["flag"] != "" and not is_dataclass(hints[f.name])}
@@ -245,7 +251,7 @@ def takes_config(config_class: type) -> Callable[[Callable[..., Any]], Callable[
         file_option = typer.Option(
             "--config", help="TOML file with any of these settings. Flags override it.", metavar="PATH"
         )
-        parameters = [_option(item, hints[name]) for name, item in items.items()]
+        parameters = [_option(item, hints[name], partly=partly) for name, item in items.items()]
         parameters.append(_parameter("config", Annotated[Path | None, file_option], None))
         parameters += own
         wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -260,14 +266,14 @@ def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _option(item: "Field[Any]", hint: Any) -> inspect.Parameter:
+def _option(item: "Field[Any]", hint: Any, *, partly: bool) -> inspect.Parameter:
     """One command-line option for one field; its default is shown but left to the config class."""
     flag, help, base = flag_name(item), item.metadata["help"], _flag_type(hint)
     if get_origin(base) is Literal:
         help = f"{' | '.join(get_args(base))}: {help}"
     if item.default is MISSING:
-        help += r" \[required]"
-    elif item.default not in (None, (), False):
+        help += "" if partly else r" \[required]"
+    elif item.default is not None and item.default is not False and item.default != ():
         shown = ",".join(item.default) if isinstance(item.default, tuple) else item.default
         help += rf" \[default: {shown}]"
     names = [f"{flag}/--no-{flag[2:]}"] if base is bool else [flag]

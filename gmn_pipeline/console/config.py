@@ -9,7 +9,8 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from gmn_pipeline.errors import ConfigError, nearest
 from gmn_pipeline.place import StoreUrl
@@ -199,8 +200,38 @@ def _build(cls: type[Config], values: Mapping[str, Any]) -> Config:
         made: Config = adapter_of(cls).validate_python(dict(values))
     except ValidationError as error:
         key, message = first_problem(error)
+        for dotted, hint in _union_fields(cls):
+            if key.startswith(f"{dotted}."):  # one error per member of the union
+                key, message = dotted, f"give {_join(_words_of(hint))}"
         raise ConfigError(f"{key} = {error.errors()[0]['input']!r} is not allowed: {message}") from None
     return made
+
+
+def _union_fields(cls: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """(dotted key, annotation) of settings that take values of several kinds."""
+    for name, hint in get_type_hints(cls).items():
+        if is_dataclass(hint):
+            yield from _union_fields(hint, f"{prefix}{name}.")
+        elif get_origin(hint) in (Union, UnionType):
+            yield prefix + name, hint
+
+
+WORDS = {bool: ["true", "false"], int: ["a whole number"], float: ["a number"], Path: ["a path"]}
+
+
+def _words_of(hint: Any) -> list[str]:
+    """What an annotation takes, in words."""
+    if get_origin(hint) is Literal:
+        return [str(word) for word in get_args(hint)]
+    if get_origin(hint) is tuple:
+        return [f"a list of {_words_of(get_args(hint)[0])[0].removeprefix('a ')}s"]
+    if parts := get_args(hint):
+        return [word for part in parts if part is not type(None) for word in _words_of(part)]
+    return WORDS.get(hint, ["text"])
+
+
+def _join(words: list[str]) -> str:
+    return " or ".join(part for part in (", ".join(words[:-1]), words[-1]) if part)
 
 
 _ADAPTERS: "dict[type, TypeAdapter[Any]]" = {}

@@ -39,7 +39,7 @@ def tokenize(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Sample walks, build subgraph tokens and write them to a store. An existing store that fits is used as it is."""
+    """Sample walks, build subgraph tokens and write them to a store. A store that already fits is reused."""
     from gmn_prep.phases import Phases
     from gmn_prep.report import report_outcome
     from gmn_prep.tokenize import tokenize as run
@@ -76,7 +76,7 @@ def part(
     threads: Annotated[int | None, typer.Option(metavar="N", help="Threads. Default: all cores.")] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Tokenize one part of a planned store. Safe to run twice, at once, or again after a kill."""
+    """Tokenize one part of a planned store. Safe to repeat, to run in parallel, or to restart after a kill."""
     from gmn_prep.parts.token_parts import write_part
     from gmn_prep.phases import Phases
 
@@ -111,7 +111,7 @@ def inspect(
     node: Annotated[
         str | None, typer.Option(metavar="NODE", help="Show the tokens of this node, by its number or your id.")
     ] = None,
-    png: Annotated[Path | None, typer.Option(help="Draw that node's tokens into this file.")] = None,
+    png: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw that node's tokens into this file.")] = None,
     json: Json = False,
 ) -> None:
     """Show what a store holds: manifest, sizes, token statistics per level, or one node's tokens."""
@@ -139,7 +139,7 @@ def copy(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Copy a store between any two places, byte for byte, and check the copy. Run again, it continues."""
+    """Copy a store between any two places, byte for byte, and check the copy. Run it again to continue."""
     from gmn_prep.inspect import copy_store
 
     copy_store(source, copied, quiet=quiet, as_json=json)

@@ -45,7 +45,7 @@ def report_outcome(outcome: "TokenizeOutcome", seconds: dict[str, float], *, as_
         return
     if not outcome.made:
         more = "" if outcome.exact else "; it holds more than was asked, and serves it by slicing"
-        console.print(f"{outcome.path} is there already{more} (fingerprint {outcome.manifest.fingerprint})")
+        console.print(f"{outcome.path} already exists{more} (fingerprint {outcome.manifest.fingerprint})")
         if outcome.repaired:
             console.print(f"it was damaged; written again: {', '.join(outcome.repaired)}")
         console.print(f"next: {next_step}", style="bold")
@@ -113,5 +113,5 @@ def report_datasets(*, as_json: bool) -> None:
             console.print(f"[bold]{line.name:<16}[/bold]  {size:<24}  {line.task:<17}  {line.metric}")
         console.print()
     console.print("ROOT is --data-root, else $GMN_DATA_ROOT, else data/raw.")
-    console.print("--task link asks which nodes are linked, of any dataset with node labels.")
+    console.print("--task link predicts which nodes are linked, for any dataset with node labels.")
     console.print("Your own .npz, .pt, .csv or .parquet file is a dataset too: docs/datasets.md")

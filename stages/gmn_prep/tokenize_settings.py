@@ -67,14 +67,15 @@ class TokenizeConfig:
     data_seed: int = setting(0, help="Seed of generated datasets, random splits and held-out links.", group=DATASET)
     task: str | None = setting(
         None,
-        help="`link` predicts held-out edges. Your own data: such as graph-regression. Default: by the labels.",
+        help="`link` predicts held-out edges. Your own data: for example graph-regression. "
+        "Default: inferred from the labels.",
         group=DATASET,
     )
     metric: str | None = setting(
         None, help="Metric (your own data, or --task link). Default: the task's.", group=DATASET
     )
     classes: int | None = setting(
-        None, help="Number of classes (your own data). Default: by the labels.", group=DATASET
+        None, help="Number of classes (your own data). Default: inferred from the labels.", group=DATASET
     )
     node_table: Path | None = setting(
         None,
@@ -110,8 +111,8 @@ class TokenizeConfig:
     threads: int | None = setting(None, help="Threads. Default: all cores. Never changes a byte.", group=STORE)
     memory: float | None = setting(
         None,
-        help="GB of memory to aim at: a table of edges is sorted on disk and the graph is mapped. Default: the "
-        "graph is held in memory. Never changes a byte.",
+        help="Target memory in GB. Sorts the edge table on disk and maps the graph. Default: the graph is held in "
+        "memory. Never changes a byte.",
         group=STORE,
     )
     dask: str | None = setting(

@@ -24,13 +24,18 @@ def run(
     change: Change = None,
     seeds: Annotated[str | None, typer.Option(help="Several seeds, such as 0,1,2,3.", metavar="LIST")] = None,
     splits: Annotated[str | None, typer.Option(help="Several splits, such as 0-9.", metavar="LIST")] = None,
-    name: Annotated[str | None, typer.Option(help="Name of the run; it goes to data/runs/NAME.")] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the run; it goes to data/runs/NAME.", metavar="NAME")
+    ] = None,
     run_dir: Annotated[
         Path | None, typer.Option(help="Folder of the run. Default: data/runs/...", metavar="PATH")
     ] = None,
     with_control: Annotated[
         bool,
-        typer.Option("--with-control", help="Train its message passing alone too, at equal epochs and equal seconds."),
+        typer.Option(
+            "--with-control",
+            help="Also train message passing alone, once for equal epochs and once for equal seconds.",
+        ),
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Start from the beginning, even if the run exists.")] = False,
     dry_run: Annotated[
@@ -51,16 +56,32 @@ def run(
     config = asked.config
     seed_list, split_list = parse_numbers(seeds, "seeds"), parse_numbers(splits, "splits")
 
-    from gmn_train.runs.refusals import check_device, check_splits, check_writable, named_dir
+    from gmn_train.runs.control import control_of
+    from gmn_train.runs.refusals import (
+        check_device,
+        check_folder,
+        check_one_list,
+        check_splits,
+        check_trainable,
+        check_writable,
+        named_dir,
+    )
     from gmn_train.runs.watching.display import Display
 
     check_device(config.device)
     folder = named_dir(name, run_dir)
     if place.leads and not dry_run:  # the others write nothing
         check_writable(folder)
+    check_one_list(asked.sources, "seed", seed_list)
+    check_one_list(asked.sources, "split", split_list)
     check_splits(config.store, split_list)
+    check_trainable(config)
+    if with_control:
+        control_of(config)
     # What follows from the data, such as the homophily of training labels, follows at each split anew.
     at_splits = [read_request({**flags, "split": split}, file, change or []).config for split in split_list]
+    if not force and not dry_run:
+        check_folder(folder, at_splits or [config], seed_list)
     if config.procs > 1 and not is_started() and not dry_run:
         _launch(config.procs)
     quiet = quiet or not place.leads
@@ -261,7 +282,7 @@ def models() -> None:
 
 
 @app.command()
-@takes_config(TrainConfig)
+@takes_config(TrainConfig, partly=True)
 def settings(
     request: tuple[Path | None, dict[str, Any]],
     *,
@@ -270,14 +291,14 @@ def settings(
     json: Json = False,
 ) -> None:
     """List every setting with its default. With --store: the values of a run, and where each comes from."""
-    from gmn_train.settings.listing import print_request, print_settings
-    from gmn_train.settings.request import read_request
+    from gmn_train.settings.listing import print_settings, print_values
+    from gmn_train.settings.request import read_values
 
     file, flags = request
     if file is None and not flags and model is None and not change:
         print_settings(as_json=json)
     else:
-        print_request(read_request({**flags, "model.name": model}, file, change or []), as_json=json)
+        print_values(read_values({**flags, "model.name": model}, file, change or []), as_json=json)
 
 
 @app.command()

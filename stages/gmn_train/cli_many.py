@@ -21,7 +21,9 @@ def table(
     markdown: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also write all tables into one page.", show_default=False)
     ] = None,
-    only_write: Annotated[bool, typer.Option("--only-write", help="Write finished runs; run nothing.")] = False,
+    only_write: Annotated[
+        bool, typer.Option("--only-write", help="Write tables from finished runs; start none.")
+    ] = False,
     quiet: Quiet = False,
 ) -> None:
     """Run a table of models, seeds and splits and write it as Markdown and HTML. Finished runs are skipped."""
@@ -45,7 +47,7 @@ def table(
 def search(
     request: tuple[Path | None, dict[str, Any]],
     *,
-    budget: Annotated[str, typer.Option(help="Time for all of it, such as 30m or 2h.", metavar="TIME")],
+    budget: Annotated[str, typer.Option(help="Time limit for the search, such as 30m or 2h.", metavar="TIME")],
     model: ModelName = None,
     change: Change = None,
     over: Annotated[
@@ -58,7 +60,9 @@ def search(
     trials: Annotated[
         int | None, typer.Option(help="End when the study has this many trials.", metavar="N", min=1)
     ] = None,
-    name: Annotated[str | None, typer.Option(help="Name of the study; it goes to data/searches/NAME.")] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the study; it goes to data/searches/NAME.", metavar="NAME")
+    ] = None,
     storage: Annotated[
         str | None,
         typer.Option(help="Database URL, or journal:FILE, that processes share. Default: in the study.", metavar="URL"),
@@ -69,11 +73,12 @@ def search(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Search settings for a store by validation, and write a recipe. Settings given here are fixed, all others tried.
+    """Search settings for a store by validation, and write a recipe.
 
-    The same command again continues the study; so do other processes meanwhile.
+    Settings given here are fixed; all others are searched.
+    Run the command again to continue the study; several processes can share it.
     """
-    from gmn_train.runs.refusals import check_splits
+    from gmn_train.runs.refusals import check_one_list, check_splits, check_trainable
     from gmn_train.search.budget import TimeBudget, parse_duration
     from gmn_train.settings.request import parse_numbers, read_request
 
@@ -81,7 +86,9 @@ def search(
     file, flags = request
     asked = read_request({**flags, "model.name": model}, file, change or [])
     split_list = parse_numbers(splits, "splits")
+    check_one_list(asked.sources, "split", split_list)
     check_splits(asked.config.store, split_list)
+    check_trainable(asked.config)
     if name is not None:
         from gmn_train.runs.naming import folder_of_name
 

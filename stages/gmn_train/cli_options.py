@@ -18,7 +18,7 @@ Store = Annotated[
 
 ModelName = Annotated[
     str | None,
-    typer.Option("--model", help="Model to train; `gmn-train models` lists them. [default: gmn]", metavar="NAME"),
+    typer.Option("--model", help=r"Model to train; `gmn-train models` lists them. \[default: gmn]", metavar="NAME"),
 ]
 Change = Annotated[
     list[str] | None,

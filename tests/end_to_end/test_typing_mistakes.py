@@ -101,7 +101,21 @@ MISTAKES = [
     ("gmn-train run --store ring.zarr --run-dir nodes.csv/x", "Not a directory; choose another --run-dir"),
     ("gmn-train predict nodes --out nodes.csv/p.csv", "Not a directory; choose another place"),
     ("gmn-train run --store ring.zarr --splits 0-9", "the store has splits 0 to 1"),
-    ("gmn-train resume nodes --epochs 0", "has 1 epochs; --epochs 0 cannot take any away"),
+    ("gmn-train run --store ring.zarr --split 99", "split 99 does not exist; the store has splits 0..1"),
+    ("gmn-train run --store ring.zarr --seeds 0,1 --seed 3", "--seed and --seeds are both given; keep one of them"),
+    ("gmn-train run --store ring.zarr --splits 0,1 --set split=1", "--set split and --splits are both given"),
+    ("gmn-train run --store ring.zarr --model gmn-pagerank", "has no ordering 'pagerank'"),
+    ("gmn-train run --store ring.zarr --set model.order=xx", "allowed: random, degree"),
+    ("gmn-train run --store ring.zarr --set model.encodings=laplacian", "has no encoding 'laplacian'"),
+    ("gmn-train run --store ring.zarr --set model=3", "in --set model is a table, not a value"),
+    ("gmn-train run --store ring.zarr --set model.token_blocks=foo", "give input, between, none, a whole number or"),
+    ("gmn-train run --store ring.zarr --model gps --set model.mpnn=gcn-edges", "set it to one of none, gcn"),
+    ("gmn-train run --store ring.zarr --model mlp --with-control", "mlp has no control of its own"),
+    ("gmn-train run --store ring.zarr --run-dir data/runs/nodes", "nodes is a run with other settings"),
+    ("gmn-train run --store bare.zarr", "bare.zarr has no labels; tokenize a dataset with labels"),
+    ("gmn-train search --store bare.zarr --budget 1m", "bare.zarr has no labels"),
+    ("gmn-train search --store ring.zarr --budget 1m --splits 0 --split 1", "--split and --splits are both given"),
+    ("gmn-train resume nodes --epochs 0", "has 1 epochs; --epochs 0 is fewer; give more"),
     ("gmn-train resume nodes --threads 0", "--threads is 0; it must be at least 1"),
     ("gmn-train resume nodes --procs -1", "--procs is -1; it must be at least 1"),
     ("gmn-train evaluate nodes --store rng.zarr", "did you mean 'ring.zarr'?"),
@@ -120,13 +134,15 @@ if version("torch").endswith("+cpu"):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from gmn_pipeline import TokenSettings
+    from gmn_pipeline import Graph, TokenSettings
 
     folder = tmp_path_factory.mktemp("typing")
     tokens = TokenSettings(1, 1, 1)
     ring = write_store(folder / "ring.zarr", ring_graph(), tokens)
     pairs, _ = hold_out_links(ring_graph(), 0, "roc_auc")
     links = write_store(folder / "links.zarr", pairs, tokens)
+    bare = Graph.from_csr(ring_graph().indptr, ring_graph().indices, x=ring_graph().x)
+    write_store(folder / "bare.zarr", bare, tokens)
     for name, store in (("nodes", ring), ("links", links)):
         train_in(settings_for(store, epochs=1, mode="full"), folder / "data" / "runs" / name)
     (folder / "edges.csv").write_text(EDGES)
@@ -165,7 +181,7 @@ def test_one_line_that_names_the_remedy(
 ) -> None:
     monkeypatch.chdir(folder)
     assert remedy in said_of(line, capsys)
-    there = {"ring.zarr", "links.zarr", "edges.csv", "nodes.csv", "data"}
+    there = {"ring.zarr", "bare.zarr", "links.zarr", "edges.csv", "nodes.csv", "data"}
     assert {file.name for file in folder.iterdir()} <= there
 
 

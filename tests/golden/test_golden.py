@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from gmn_train.model.tables import MODELS
+from tests.golden import cases
 from tests.golden.cases import RUNS, STORES
 from tests.golden.record import FILE, make_store, processor, run_result, store_digest
 
@@ -22,6 +24,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in STORES:
         make_store(path, name)
     return path
+
+
+def test_every_model_has_a_run() -> None:
+    assert {*cases.MODELS, "gmn-paper"} == set(MODELS)  # which has one of its own
 
 
 @pytest.mark.parametrize("name", STORES)

@@ -1,6 +1,7 @@
 """What both commands offer: version, -h, completion, flags without types, nearest names."""
 
 import errno
+import json
 import re
 import signal
 import sys
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from numba import njit
 from numba.core.event import Listener, install_listener
+from typer.main import get_command
 
 from gmn_pipeline import __version__
 from gmn_pipeline.console.cli import make_app, run_app
@@ -46,6 +48,30 @@ def test_short_help_is_the_long_one_and_names_no_type_of_flags(
     assert "<bool>" not in long.lower()
     assert not re.search(r"--(json|quiet|dry-run)\s+\S*bool", long, re.I)
     assert "<bool>" not in output(APPS[name], "-h", capsys=capsys).lower()
+
+
+@pytest.mark.parametrize("name", APPS)
+def test_no_help_shows_a_type_of_python(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for command in get_command(APPS[name]).commands:
+        text = output(APPS[name], command, "-h", capsys=capsys)
+        assert not re.search(r"<(any|str|int|path|list|float)", text, re.I), command
+
+
+def test_defaults_are_shown_be_they_zero_or_in_brackets(capsys: pytest.CaptureFixture[str]) -> None:
+    run, settings = (output(train, command, "-h", capsys=capsys) for command in ("run", "settings"))
+    flat = " ".join(re.sub("[│╭╮╰╯─]", " ", run).split())
+    assert "lists them. [default: gmn]" in flat
+    assert re.search(r"--seed N Seed of weights, dropout, shuffling and draws. \[default: 0\]", flat)
+    assert "[required]" in run
+    assert "[required]" not in settings
+
+
+def test_settings_of_a_model_without_a_store(capsys: pytest.CaptureFixture[str]) -> None:
+    said = json.loads(output(train, "settings", "--model", "mpnn", "--set", "model.width=32", "--json", capsys=capsys))
+    assert said["model.node_scan"] == {"value": False, "from": "model mpnn"}
+    assert said["model.width"] == {"value": 32, "from": "--set model.width"}
+    assert said["m"] == {"value": None, "from": "the store"}
+    assert "follow from the data" in output(train, "settings", "--model", "mpnn", capsys=capsys)
 
 
 @pytest.mark.parametrize("name", APPS)

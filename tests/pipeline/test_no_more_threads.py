@@ -35,7 +35,7 @@ def test_it_is_told_in_one_line(work: Any, monkeypatch: pytest.MonkeyPatch, caps
         run_app(app, [work.__name__.replace("_", "-")])
     said = capsys.readouterr().err
     assert end.value.code == 2
-    assert said.startswith("error: the system starts no more threads")
+    assert said.startswith("error: cannot start more threads")
     assert len(said.splitlines()) == 1
 
 

@@ -34,7 +34,7 @@ def test_tokenize_says_it_first_and_takes_any_path(tmp_path, capfd):
     (folder / "edges.csv").write_text("src;dst\na;b\nb;c\nc;d\n")
     (folder / "nodes.csv").write_text("id;label\na;x\nb;y\nc;x\nd;y\n")
     arguments = ["tokenize", "--dataset", str(folder / "edges.csv"), "--m", "1", "--M", "1", "--s", "1"]
-    for wanted in ("token store", "is there already"):
+    for wanted in ("token store", "already exists"):
         with pytest.raises(SystemExit) as end:
             run_app(app, [*arguments, "--out", str(folder / "[/b].zarr")])
         assert end.value.code == 0

@@ -12,7 +12,7 @@ import numpy as np
 import xxhash
 
 from gmn_pipeline.console.config import adapter_of
-from gmn_pipeline.errors import StoreCorruptError, StoreError
+from gmn_pipeline.errors import StoreCorruptError, StoreError, nearest
 from gmn_pipeline.graph import Graph
 from gmn_pipeline.store.format.digests import FACTS, digest_of
 from gmn_pipeline.store.format.token_settings import TokenSettings
@@ -122,6 +122,16 @@ class Manifest:
             "orderings": self.orderings,
         }
         return digest_of(content)
+
+    def check_has(self, what: Literal["encoding", "ordering"], name: str, where: str) -> None:
+        """StoreError where the store was made without it."""
+        present = list(self.encodings if what == "encoding" else self.orderings)
+        if name not in present:
+            has = ", ".join(present) or f"no {what}"
+            raise StoreError(
+                f"{where} has no {what} '{name}'{nearest(name, present)}; it has {has}: "
+                "tokenize again with it, or choose another"
+            )
 
     def as_planned(self) -> "Manifest":
         """The manifest as it was before anything was written."""

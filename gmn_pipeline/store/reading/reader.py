@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gmn_pipeline.errors import GraphError, StoreCorruptError, StoreError, nearest
+from gmn_pipeline.errors import GraphError, StoreCorruptError
 from gmn_pipeline.graph import Graph
 from gmn_pipeline.place import StorePlace, as_place
 from gmn_pipeline.store.checking.byte_check import ByteCheck, check_group_bytes
@@ -158,11 +158,13 @@ class TokenStore:
 
     def encoding(self, name: str) -> dict[str, Array]:
         """The arrays of one positional encoding, such as `laplacian` or `random_walk`."""
-        return self._named("encodings", "encoding", name, self.manifest.encodings)
+        self.manifest.check_has("encoding", name, str(self.path))
+        return self._group(f"encodings/{name}")
 
     def ordering(self, name: str) -> dict[str, Array]:
         """`permutation` (n,) and `ranks` (n,) of one node ordering; the permutation is checked to be one."""
-        arrays = self._named("orderings", "ordering", name, self.manifest.orderings)
+        self.manifest.check_has("ordering", name, str(self.path))
+        arrays = self._group(f"orderings/{name}")
         seen = np.zeros(self.num_nodes, dtype=bool)
         inside = arrays["permutation"].min(initial=0) >= 0 and arrays["permutation"].max(initial=-1) < self.num_nodes
         if inside:
@@ -170,15 +172,6 @@ class TokenStore:
         if not inside or not seen.all():
             raise StoreCorruptError(f"{self.path}/orderings/{name}/permutation is not a permutation of the nodes")
         return arrays
-
-    def _named(self, folder: str, what: str, name: str, present: dict[str, Any]) -> dict[str, Array]:
-        if name not in present:
-            has = ", ".join(present) or f"no {what}"
-            raise StoreError(
-                f"{self.path} has no {what} '{name}'{nearest(name, list(present))}; it has {has}: "
-                f"tokenize again with it, or choose another"
-            )
-        return self._group(f"{folder}/{name}")
 
     def _group(self, group: str) -> dict[str, Array]:
         self._check_digest(group)

@@ -43,7 +43,7 @@ class DatasetOptions:
     metric: str | None = None
     """The user's files and held-out edges: the metric. Default: the kind's."""
     classes: int | None = None
-    """The user's files: number of classes. Default: by the labels."""
+    """The user's files: number of classes. Default: inferred from the labels."""
     node_table: Path | None = None
     """The user's edge lists: the table of nodes, unless it lies beside the edges under its usual name."""
 

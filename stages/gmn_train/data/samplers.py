@@ -14,7 +14,7 @@ from gmn_train.data.inputs import ModelInputs, batch_inputs, whole_inputs
 from gmn_train.data.inputs.rows import concatenate_ranges
 from gmn_train.data.labelled import LabelledData
 from gmn_train.data.read_ahead import Clock
-from gmn_train.data.steps import ALONE, WHOLE_GRAPH, Step, World, in_steps, plan_epoch
+from gmn_train.data.steps import WHOLE_GRAPH, Step, in_steps, plan_epoch
 from gmn_train.machine.compute import choose_device
 from gmn_train.settings.run_settings import TrainConfig
 
@@ -44,6 +44,8 @@ class Sampler(Protocol):
     config: TrainConfig
     chunk_nodes: int | None
     """Nodes whose tokens are encoded at a time; None for all."""
+    cuts_rows: bool
+    """Whether processes share the rows of one graph, instead of each taking nodes or graphs of its own."""
 
     def training_steps(self, epoch: int) -> list[Step]:
         """The steps of a training epoch."""
@@ -67,8 +69,10 @@ class Sampler(Protocol):
 class ReadsStore:
     """What the samplers share: a store, a run's settings, and labels beside inputs."""
 
-    def __init__(self, data: LabelledData, config: TrainConfig, clock: Clock, world: World) -> None:
-        self.data, self.config, self.clock, self.world = data, config, clock, world
+    cuts_rows = False
+
+    def __init__(self, data: LabelledData, config: TrainConfig, clock: Clock) -> None:
+        self.data, self.config, self.clock = data, config, clock
         self.source, self.graph = data.source, data.graph
         self.chunk_nodes = nodes_per_chunk(data, config)
 
@@ -103,6 +107,8 @@ def nodes_per_chunk(data: LabelledData, config: TrainConfig) -> int | None:
 
 class WholeGraph(ReadsStore):
     """An epoch is one step."""
+
+    cuts_rows = True
 
     def training_steps(self, epoch: int) -> list[Step]:  # noqa: ARG002
         return [WHOLE_GRAPH]
@@ -142,18 +148,18 @@ class NodeBatches(ReadsStore):
         # Pairs reach all over the graph: reads of a window of blocks would not stay in it.
         blocks = self.data.store.block_ptr if self.graph.pairs is None else None
         train = self.data.items["train"]
-        return plan_epoch(train, self._size, self.config.seed, epoch, block_ptr=blocks, world=self.world)
+        return plan_epoch(train, self._size, self.config.seed, epoch, block_ptr=blocks)
 
     def evaluation_steps(self, part: str | None = None) -> list[Step]:
         items = np.arange(self.graph.num_items) if part is None else self.data.items[part]
-        return in_steps(items, self._size, self.world)
+        return in_steps(items, self._size)
 
     def expect(self, step: Step) -> None:
         assert step.units is not None
         self.data.store.expect(step.units if self.graph.pairs is None else self.graph.pairs[step.units].ravel())
 
     def node_steps(self, items: IntArray) -> list[list[Step]]:  # noqa: ARG002 - all nodes are candidates
-        return [in_steps(np.arange(self.graph.num_nodes), self.config.batch_nodes, self.world)]
+        return [in_steps(np.arange(self.graph.num_nodes), self.config.batch_nodes)]
 
     def load(self, step: Step, epoch: int | None) -> Loaded:
         assert step.units is not None
@@ -178,18 +184,18 @@ class GraphBatches(ReadsStore):
     def training_steps(self, epoch: int) -> list[Step]:
         blocks = np.searchsorted(self.source.graph_ptr, self.data.store.block_ptr)  # by graph instead of by node
         graphs, size = self._graphs_of("train"), self.config.batch_size
-        return plan_epoch(graphs, size, self.config.seed, epoch, block_ptr=blocks, world=self.world)
+        return plan_epoch(graphs, size, self.config.seed, epoch, block_ptr=blocks)
 
     def evaluation_steps(self, part: str | None = None) -> list[Step]:
         graphs = np.arange(self.graph.num_graphs) if part is None else self._graphs_of(part)
-        return in_steps(graphs, self.config.batch_size, self.world)
+        return in_steps(graphs, self.config.batch_size)
 
     def expect(self, step: Step) -> None:
         self.data.store.expect(self.source.graph_ptr[step.units])  # a graph lies in one block
 
     def node_steps(self, items: IntArray) -> list[list[Step]]:
         graphs = np.unique(self.data.graph_of_items(items))
-        return [[step] for step in in_steps(graphs, self.config.batch_size, self.world)]
+        return [[step] for step in in_steps(graphs, self.config.batch_size)]
 
     def load(self, step: Step, epoch: int | None) -> Loaded:
         assert step.units is not None
@@ -225,7 +231,7 @@ SAMPLERS: dict[str, Callable[..., Sampler]] = {"full": WholeGraph, "batch": Node
 """By mode."""
 
 
-def make_sampler(data: LabelledData, config: TrainConfig, clock: Clock | None = None, world: World = ALONE) -> Sampler:
+def make_sampler(data: LabelledData, config: TrainConfig, clock: Clock | None = None) -> Sampler:
     """The sampler of a run. clock: counts the seconds that reading makes a step wait."""
     assert config.mode is not None, "settings are resolved before a sampler is made"
-    return SAMPLERS[config.mode](data, config, clock or Clock(), world)
+    return SAMPLERS[config.mode](data, config, clock or Clock())

@@ -14,21 +14,6 @@ SHUFFLE_WINDOW = 64
 """Blocks shuffled together where a store is larger than memory: reads stay within a window of the store."""
 
 
-@dataclass(frozen=True)
-class World:
-    """The processes that share an epoch, and which of them this is."""
-
-    rank: int = 0
-    size: int = 1
-
-    def share(self, units: IntArray) -> IntArray:
-        """This process's part of a step's units: consecutive, as even as can be."""
-        return units[len(units) * self.rank // self.size : len(units) * (self.rank + 1) // self.size]
-
-
-ALONE = World()
-
-
 @dataclass(frozen=True, eq=False)
 class Step:
     """One forward pass."""
@@ -47,13 +32,11 @@ def keyed_shuffle(units: IntArray, seed: int, *path: int) -> IntArray:
     return units[np.argsort(child_keys(key_path(seed, Purpose.SHUFFLE, *path), len(units)), kind="stable")]
 
 
-def plan_epoch(
-    units: IntArray, size: int, seed: int, epoch: int, *, block_ptr: IntArray | None = None, world: World = ALONE
-) -> list[Step]:
+def plan_epoch(units: IntArray, size: int, seed: int, epoch: int, *, block_ptr: IntArray | None = None) -> list[Step]:
     """The steps of a training epoch: all units once, `size` at a time, shuffled by (seed, epoch).
 
     block_ptr: borders of the store's blocks by unit. With it, blocks are shuffled and then units within windows of
-    SHUFFLE_WINDOW blocks, so that a window's pages are read once. world: steps hold this process's share.
+    SHUFFLE_WINDOW blocks, so that a window's pages are read once.
     """
     if block_ptr is None or len(block_ptr) <= SHUFFLE_WINDOW + 1:
         order = keyed_shuffle(units, seed, epoch)
@@ -67,13 +50,13 @@ def plan_epoch(
             parts = [by_block[borders[b] : borders[b + 1]] for b in blocks[first : first + SHUFFLE_WINDOW]]
             windows.append(keyed_shuffle(np.concatenate(parts), seed, epoch, 1 + number))
         order = np.concatenate(windows)
-    return in_steps(order, size, world)
+    return in_steps(order, size)
 
 
-def in_steps(units: IntArray, size: int, world: World = ALONE) -> list[Step]:
+def in_steps(units: IntArray, size: int) -> list[Step]:
     """`units` in the given order, `size` at a time. Units of one step are sorted: the store is read forwards."""
     starts = range(0, len(units), size)
-    return [Step(i, world.share(np.sort(units[at : at + size]))) for i, at in enumerate(starts)]
+    return [Step(i, np.sort(units[at : at + size])) for i, at in enumerate(starts)]
 
 
 def split_items(splits: Array | None, split: int, code: int, count: int) -> IntArray:

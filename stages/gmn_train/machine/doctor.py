@@ -5,6 +5,7 @@ import platform
 from typing import Any
 
 from gmn_pipeline.console.machine import usable_cores
+from gmn_pipeline.console.output import size_text
 from gmn_train.machine.probes import (
     INSTALL,
     kernel_state,
@@ -94,7 +95,7 @@ def advice_for(facts: dict[str, Any]) -> list[str]:
 def rows_of(facts: dict[str, Any]) -> list[tuple[str, str]]:
     """The table for people."""
     memory, cuda, use, bf16 = facts["memory"], facts["cuda"], facts["use"], facts["bf16"]
-    sizes = [f"{value / 1e9:.1f} GB {name}" for name, value in memory.items() if value is not None]
+    sizes = [f"{size_text(value)} {name}" for name, value in memory.items() if value is not None]
     rows = [
         ("cores", f"{facts['cores']} usable"),
         ("threads", f"{facts['threads']['torch']} for torch, {facts['threads']['kernels']} for Numba kernels"),

@@ -4,7 +4,7 @@ An entry's `code` names what makes the part, `package.module:name`, and is impor
 the package `code` may be the function itself: `ENCODERS.add(Encoder("mine", make_mine, reads={"token_edges"}))`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -52,17 +52,22 @@ class Branch:
     name: str
     code: Code
     reads: Reads = NOTHING
+    convolution: Code | None = None
+    """PyG's layer of that kind, for the baselines: `(width, edge_features)` -> module(x, edge_index, edge_states)."""
 
 
 BRANCHES = Table(
     "message-passing branch",
     (
-        Branch("gcn", "gmn_train.model.message_passing.branches:make_gcn"),
-        Branch("gatedgcn", "gmn_train.model.message_passing.branches:make_gatedgcn", {"edge_features"}),
+        Branch("gcn", "gmn_train.model.message_passing.branches:make_gcn",
+               convolution="gmn_train.model.baselines.convolutions:GcnConvolution"),
+        Branch("gatedgcn", "gmn_train.model.message_passing.branches:make_gatedgcn", {"edge_features"},
+               "gmn_train.model.baselines.convolutions:GatedConvolution"),
         Branch("gcn-edges", "gmn_train.model.message_passing.branches:make_gcn_edges", {"edge_features"}),
-        Branch("gine", "gmn_train.model.message_passing.branches:make_gine", {"edge_features"}),
+        Branch("gine", "gmn_train.model.message_passing.branches:make_gine", {"edge_features"},
+               "gmn_train.model.baselines.convolutions:GineConvolution"),
     ),
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -108,9 +113,13 @@ BACKENDS = Table(
 def gmn_reads(config: "ModelConfig") -> Reads:
     """What GMN reads follows from its settings."""
     reads = set(BRANCHES[config.mpnn].reads) if config.mpnn != "none" else set()
-    if config.reads_input_tokens or config.blocks_after:
+    if reads_tokens(config):
         reads |= {"tokens"} | ENCODERS[config.encoder].reads
     return reads | ({"ordering"} if config.node_scan else set()) | encodings_read(config)
+
+
+def reads_tokens(config: "ModelConfig") -> bool:
+    return config.reads_input_tokens or bool(config.blocks_after)
 
 
 def encodings_read(config: "ModelConfig") -> Reads:
@@ -129,12 +138,43 @@ def check_gmn(config: "ModelConfig") -> None:
     silent = config.mpnn == "none" or config.mpnn_form == "literal"
     if silent and len(config.scan_layers) < config.node_layers:
         what = "false" if not config.node_scan else str(list(config.scan_layers))
-        raise ConfigError(f"node_scan = {what} leaves node layers nothing to do; set mpnn to gcn, with mpnn_form = sum")
+        raise ConfigError(
+            f"node_scan = {what} leaves node layers with nothing to do; set mpnn to gcn, with mpnn_form = sum"
+        )
 
 
 def check_gps(config: "ModelConfig") -> None:
     if config.width % HEADS:
         raise ConfigError(f"gps has {HEADS} attention heads, which do not divide width {config.width}")
+    known = ["none", *(branch.name for branch in BRANCHES.values() if branch.convolution)]
+    if config.mpnn not in known:
+        raise ConfigError(f"model {config.name} has no mpnn = {config.mpnn}; set it to one of {', '.join(known)}")
+
+
+@dataclass(frozen=True)
+class Need:
+    """What the user's settings must leave of a model, so that it is not another one."""
+
+    line: str
+    is_met: "Callable[[ModelConfig], bool]"
+    remedy: str
+    keys: tuple[str, ...] = ("token_blocks", "node_scan", "token_layers")
+    """Settings that may take it away. Others, such as the number of layers, may do so beside a recipe's."""
+
+
+READING = "set model.token_blocks to between or input"
+TOKENS = Need("tokens", reads_tokens, READING)
+TOKENS_OR_SCAN = Need(
+    "tokens or a node scan, without which it is the control, mpnn",
+    lambda config: reads_tokens(config) or bool(config.scan_layers),
+    f"{READING}, or model.node_scan to true",
+)
+SCAN = Need(
+    "a scan, and these settings leave none",
+    lambda config: bool(config.scan_layers) or (reads_tokens(config) and config.token_layers > 0),
+    f"{READING} with token_layers of at least 1, or model.node_scan to true",
+)
+MESSAGES = Need("message passing", lambda config: config.mpnn != "none", "set model.mpnn to gcn", ("mpnn",))
 
 
 @dataclass(frozen=True)
@@ -152,12 +192,20 @@ class Model:
     """Settings of `[model]` that it begins with."""
     check: "Callable[[ModelConfig], None]" = lambda _: None
     """ConfigError for settings it cannot have."""
+    needs: Sequence[Need] = ()
+    """Asked once all settings are chosen."""
+    parts: Mapping[str, str] = field(default_factory=dict)
+    """For its code: what this one is made of."""
 
 
 def _gmn(
-    name: str, line: str, fixes: Mapping[str, Any] | None = None, starts: Mapping[str, Any] | None = None
+    name: str,
+    line: str,
+    fixes: Mapping[str, Any] | None = None,
+    starts: Mapping[str, Any] | None = None,
+    needs: Sequence[Need] = (TOKENS_OR_SCAN,),
 ) -> Model:
-    return Model(name, line, "gmn_train.model.gmn:GMN", gmn_reads, fixes or {}, starts or {}, check_gmn)
+    return Model(name, line, "gmn_train.model.gmn:GMN", gmn_reads, fixes or {}, starts or {}, check_gmn, needs)
 
 
 def _baseline(name: str, line: str, reads: "Callable[[ModelConfig], Reads]", **options: Any) -> Model:
@@ -181,23 +229,25 @@ MODELS = Table(
         _gmn("gmn-", "GMN without message passing and positional encodings",
              {"mpnn": "none", "encodings": "none", "node_scan": True}),
         _gmn("gps+mamba", "m = 0: no tokens, a node scan beside message passing",
-             {"token_blocks": "none", "node_scan": True}),
+             {"token_blocks": "none", "node_scan": True}, needs=(MESSAGES,)),
         _gmn("mpnn", "the control: GMN's message passing alone, same depth",
-             {"token_blocks": "none", "node_scan": False, "mpnn_form": "sum"}),
-        _gmn("gmn-one-direction", "ablation: scans in one direction", {"bidirectional": False}),
+             {"token_blocks": "none", "node_scan": False, "mpnn_form": "sum"}, needs=()),
+        _gmn("gmn-one-direction", "ablation: scans in one direction", {"bidirectional": False}, needs=(SCAN,)),
         _gmn("gmn-no-mpnn", "ablation: no message passing", {"mpnn": "none", "node_scan": True}),
         _gmn("gmn-pagerank", "ablation: node scan in PageRank order", {"order": "pagerank", "node_scan": True}),
         _gmn("gmn-no-pe", "ablation: no positional encodings", {"encodings": "none"}),
-        _gmn("gmn-node-scan", "ablation: with the node scan, in degree order", {"node_scan": True}),
+        _gmn("gmn-node-scan", "ablation: with the node scan, in degree order", {"order": "degree", "node_scan": True}),
         _gmn("gmn-input-tokens", "ablation: tokens read once, from the input, as the paper has it",
              {"token_blocks": "input"}, {"token_layers": 2}),
         _gmn("gmn-token-mean", "ablation: a plain mean over the tokens instead of the token scan",
-             {"token_layers": 0, "readout": "mean"}),
+             {"token_layers": 0, "readout": "mean"}, needs=(TOKENS,)),
         _baseline("mlp", "features alone", encodings_read),
-        _baseline("gcn", "GCNConv layers with residual", encodings_read),
-        _baseline("gatedgcn", "ResGatedGraphConv layers with residual", edges_read),
-        _baseline("gin", "GINEConv layers with residual", edges_read),
-        _baseline("gps", "GPSConv layers with full attention", gps_reads, check=check_gps),
-        _baseline("gps-performer", "GPSConv layers with Performer attention", gps_reads, check=check_gps),
+        _baseline("gcn", "GCNConv layers with residual", encodings_read, parts={"convolution": "gcn"}),
+        _baseline("gatedgcn", "ResGatedGraphConv layers with residual", edges_read, parts={"convolution": "gatedgcn"}),
+        _baseline("gin", "GINEConv layers with residual", edges_read, parts={"convolution": "gine"}),
+        _baseline("gps", "GPSConv layers with full attention", gps_reads, check=check_gps,
+                  parts={"attention": "multihead"}),
+        _baseline("gps-performer", "GPSConv layers with Performer attention", gps_reads, check=check_gps,
+                  parts={"attention": "performer"}),
     ),
 )  # fmt: skip

@@ -18,7 +18,7 @@ def predict_together(
     team: Team, model: GraphModel, compute: Compute, steps: list[Step], epoch: int | None
 ) -> tuple[Array, FloatArray]:
     """The items of all steps and their scores, (R,) and (R, outputs)."""
-    if team.cuts_rows:
+    if team.sampler.cuts_rows:
         return _predict_slices(team, model, compute, epoch)
     wire = team.wire
     own = steps[slice(*share_of(wire.rank, wire.size, len(steps)))]

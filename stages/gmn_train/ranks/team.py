@@ -14,7 +14,7 @@ from gmn_pipeline.task import Task
 from gmn_pipeline.types import IntArray
 from gmn_train.data.inputs.slices import SlicedGraph
 from gmn_train.data.samplers import Loaded, ReadsStore, Sampler
-from gmn_train.data.steps import Step, World
+from gmn_train.data.steps import Step
 from gmn_train.grains.grain import Grain
 from gmn_train.grains.lockstep import Lockstep, share_of
 from gmn_train.grains.tree_sum import TreeSum
@@ -59,19 +59,15 @@ class Team:
             return None
         return cls(join_others(), grains, sampler, model, device)
 
-    @property
-    def cuts_rows(self) -> bool:
-        """Whether grains are rows of one graph."""
-        return self.sampler.config.mode == "full"
-
     def load(self, step: Step, epoch: int | None) -> Grains:
         """This process's grains of a step."""
-        if self.cuts_rows:
+        if self.sampler.cuts_rows:
             return self._load_slices(epoch)
         assert step.units is not None
         count = min(self.grains, len(step.units))
         lo, hi = share_of(self.wire.rank, self.wire.size, count)
-        parts = [Step(step.number, World(grain, count).share(step.units)) for grain in range(lo, hi)]
+        shares = [slice(*share_of(grain, count, len(step.units))) for grain in range(lo, hi)]
+        parts = [Step(step.number, step.units[share]) for share in shares]
         return Grains(count, None, step.units, [self.sampler.load(part, epoch) for part in parts])
 
     def _load_slices(self, epoch: int | None) -> Grains:
@@ -160,9 +156,9 @@ def _check(wire: Wire, grains: int, sampler: Sampler, model: GraphModel, device:
     if wire.size > grains:
         raise TrainError(f"{wire.size} processes are more than the run's {grains} grains; start at most {grains}")
     slices = sampler.data.graph.num_nodes // SMALLEST_SLICE
-    if sampler.config.mode == "full" and slices < wire.size:
+    if sampler.cuts_rows and slices < wire.size:
         raise TrainError(f"the graph is too small for {wire.size} processes; start at most {max(slices, 1)}")
-    if sampler.config.mode == "full" and not model.takes_slices:
+    if sampler.cuts_rows and not model.takes_slices:
         raise TrainError(f"model {name} needs all nodes at once, so mode full cannot cut it; use mode batch")
     foreign = [m for m in model.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
     if any(not isinstance(m, BatchNorm) for m in foreign):

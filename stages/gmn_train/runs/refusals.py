@@ -1,9 +1,11 @@
 """Mistakes that are told before torch is imported, which takes seconds. The same checks serve callers from Python."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from gmn_pipeline.console.config import identity
 from gmn_pipeline.disk.writable import why_not_writable
 from gmn_pipeline.errors import ConfigError, TrainError
 from gmn_pipeline.place import StorePlace
@@ -55,10 +57,78 @@ def check_splits(store: StorePlace, splits: Sequence[int]) -> None:
         raise ConfigError(f"--splits asks for split {missing[0]}; the store has {there}")
 
 
+def check_trainable(config: TrainConfig) -> None:
+    """Raise where a store lacks what a run needs: labels, the split, an encoding, an ordering."""
+    manifest, place = read_manifest(config.store), config.store
+    task, splits = manifest.task, manifest.graph.splits
+    if task is None or not manifest.graph.labels:
+        raise TrainError(f"{place} has no labels; tokenize a dataset with labels and a task to train on")
+    if splits == 0:
+        raise TrainError(f"{place} has no splits; give the dataset train, val and test items")
+    if config.split >= splits:
+        raise ConfigError(f"split {config.split} does not exist; the store has splits 0..{splits - 1}")
+    model = config.model
+    if "encodings" in model.reads and model.encodings != "all":
+        manifest.check_has("encoding", model.encodings, str(place))
+    if "ordering" in model.reads and model.order not in ("random", "degree"):  # these need nothing stored
+        manifest.check_has("ordering", model.order, str(place))
+
+
+def check_folder(folder: Path | None, configs: Sequence[TrainConfig], seeds: Sequence[int]) -> None:
+    """TrainError where --run-dir holds a run of other settings. configs: a run's, at each split."""
+    if folder is None:
+        return
+    wanted = [replace(config, seed=seed) for config in configs for seed in seeds or [config.seed]]
+    for config in wanted:
+        path = folder if len(wanted) == 1 else folder_of_several(folder, config)
+        there = RunFolder(path)
+        if there.exists and config.precision == "float32":  # other words may turn out to mean it on this machine
+            check_same_run(there, config)
+
+
+def folder_of_several(folder: Path, config: TrainConfig) -> Path:
+    """Where --run-dir puts one of several runs."""
+    return folder / f"seed{config.seed}-split{config.split}"
+
+
+OTHER_RUN = "choose another --run-dir, or pass --force to replace it"
+
+
+def check_same_run(folder: RunFolder, config: TrainConfig) -> None:
+    """TrainError where a folder holds a run of other settings."""
+    there = folder.config()
+    if identity(there) != identity(config):
+        longer = _longer_hint(folder.path, there, config)
+        raise TrainError(f"{folder.path} is a run with {_difference(there, config)}; {longer}{OTHER_RUN}")
+
+
+def _difference(there: TrainConfig, wanted: TrainConfig) -> str:
+    """The first setting in which two runs differ."""
+    one, other = identity(there), identity(wanted)
+    keys = [key for key in {**one, **other} if one.get(key) != other.get(key)]
+    if keys[0] == "fingerprint":
+        return f"another store (fingerprint {str(one.get('fingerprint'))[:12]})"
+    return f"other settings ({keys[0]} is {one.get(keys[0])}, not {other.get(keys[0])})"
+
+
+def _longer_hint(path: Path, there: TrainConfig, wanted: TrainConfig) -> str:
+    one, other = identity(there, without=("epochs",)), identity(wanted, without=("epochs",))
+    if one != other or (wanted.epochs or 0) <= (there.epochs or 0):
+        return ""
+    return f"train it longer with gmn-train resume {path} --epochs {wanted.epochs}, "
+
+
+def check_one_list(sources: Mapping[str, str], name: str, values: Sequence[int]) -> None:
+    """ConfigError where both --seed and --seeds are given, or --split and --splits."""
+    given = sources.get(name, "")
+    if values and given.startswith("--"):
+        raise ConfigError(f"{given} and --{name}s are both given; keep one of them")
+
+
 def check_longer(path: Path, config: TrainConfig, epochs: int | None) -> None:
     """TrainError where a run is to have fewer epochs than it has."""
     if epochs is not None and config.epochs is not None and epochs < config.epochs:
-        raise TrainError(f"{path} has {config.epochs} epochs; --epochs {epochs} cannot take any away: give more")
+        raise TrainError(f"{path} has {config.epochs} epochs; --epochs {epochs} is fewer; give more")
 
 
 def check_threads(threads: int | None, procs: int | None) -> None:
@@ -71,7 +141,7 @@ def check_threads(threads: int | None, procs: int | None) -> None:
 def check_shared(path: Path, config: TrainConfig, procs: int) -> None:
     """TrainError where a run cannot go on in so many processes."""
     if config.grains is None and procs > 1:
-        raise TrainError(f"{path} was started in one piece, so one process must end it; leave --procs out")
+        raise TrainError(f"{path} was started without grains, so it must continue in one process; leave --procs out")
     if procs > (config.grains or 1):
         raise TrainError(f"{path} has {config.grains} grains for {procs:,} processes; ask for no more than it has")
 

@@ -7,10 +7,8 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from gmn_pipeline.console.config import identity
 from gmn_pipeline.console.machine import usable_cores
 from gmn_pipeline.disk.lock import remove_stale_lock
-from gmn_pipeline.errors import TrainError
 from gmn_pipeline.store.reading.reader import TokenStore
 from gmn_train.grains.wire import Wire
 from gmn_train.machine.compute import Compute, use_threads
@@ -28,7 +26,14 @@ from gmn_train.runs.control import (
     note_controls,
 )
 from gmn_train.runs.folder import RunFolder, default_run_dir
-from gmn_train.runs.refusals import check_longer, check_own_store, check_shared, named_dir
+from gmn_train.runs.refusals import (
+    check_longer,
+    check_own_store,
+    check_same_run,
+    check_shared,
+    folder_of_several,
+    named_dir,
+)
 from gmn_train.runs.watching.display import RunHeader, Watcher
 from gmn_train.runs.watching.estimate import RunCost, estimate_run
 from gmn_train.settings.run_settings import TrainConfig
@@ -76,7 +81,7 @@ def start_runs(
         one = replace(at_split, seed=seed, precision=precision)
         path = default_run_dir(one) if run_dir is None else run_dir
         if len(pairs) > 1:
-            path = path if run_dir is None else run_dir / f"seed{seed}-split{one.split}"
+            path = path if run_dir is None else folder_of_several(run_dir, one)
             watcher.say(f"seed {seed}, split {one.split}: {path}")
         run = _start(one, store, RunFolder(path), watcher, force=force)
         controls = _start_controls(one, run, store, watcher, run_dir, force=force) if with_control else {}
@@ -142,12 +147,11 @@ def _start(config: TrainConfig, store: TokenStore, folder: RunFolder, watcher: W
     check_alike(wire, config, folder, fresh=fresh)
     if fresh:
         Training.prepare(config, store)  # a mistake is reported before anything is written
-    elif identity(folder.config()) != identity(config):
-        longer = _longer_hint(folder.path, folder.config(), config)
-        raise TrainError(f"{folder.path} is a run with {_difference(folder.config(), config)}; {longer}{OTHER_RUN}")
-    elif (summary := folder.summary()) is not None:
-        remove_stale_lock(folder.path)
-        return Finished(folder.path, summary, existed=True)
+    else:
+        check_same_run(folder, config)
+        if (summary := folder.summary()) is not None:
+            remove_stale_lock(folder.path)
+            return Finished(folder.path, summary, existed=True)
     try:
         agree(wire, False)  # all have looked at what is there before the first one changes it
         with folder.alone():
@@ -164,25 +168,6 @@ def _start(config: TrainConfig, store: TokenStore, folder: RunFolder, watcher: W
 def wire_of(config: TrainConfig) -> Wire:
     """What ties this process to the others of its run."""
     return Wire() if config.grains is None else join_others()
-
-
-OTHER_RUN = "choose another --run-dir, or pass --force to replace it"
-
-
-def _difference(there: TrainConfig, wanted: TrainConfig) -> str:
-    """The first setting in which two runs differ."""
-    one, other = identity(there), identity(wanted)
-    keys = [key for key in {**one, **other} if one.get(key) != other.get(key)]
-    if keys[0] == "fingerprint":
-        return f"another store (fingerprint {str(one.get('fingerprint'))[:12]})"
-    return f"other settings ({keys[0]} is {one.get(keys[0])}, not {other.get(keys[0])})"
-
-
-def _longer_hint(path: Path, there: TrainConfig, wanted: TrainConfig) -> str:
-    one, other = identity(there, without=("epochs",)), identity(wanted, without=("epochs",))
-    if one != other or (wanted.epochs or 0) <= (there.epochs or 0):
-        return ""
-    return f"train it longer with gmn-train resume {path} --epochs {wanted.epochs}, "
 
 
 def resume_run(

@@ -1,6 +1,6 @@
 """The model's settings. Tokens (m, M, s) are chosen by the view of the store, not here. No torch here."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -192,7 +192,7 @@ class ModelConfig:
         """The settings of a model by name, some of them changed; ConfigError where a change undoes the model."""
         entry = MODELS.find(name)
         config = cls().changed(**{"name": entry.name, **entry.starts, **entry.fixes, **changes})
-        check_fixed(config, dict.fromkeys(changes, "the call"))
+        check_fixed(config, dict.fromkeys(changes, "the call"), changes)
         return config
 
     def changed(self, **changes: Any) -> "ModelConfig":
@@ -204,11 +204,22 @@ class ModelConfig:
         return replace(self, **changes)
 
 
-def check_fixed(config: ModelConfig, sources: Mapping[str, str]) -> None:
-    """ConfigError where a setting undoes what the model is. sources: who set what, for the message."""
+def check_fixed(config: ModelConfig, sources: Mapping[str, str], given: Collection[str]) -> None:
+    """ConfigError where settings undo what the model is.
+
+    sources: who set what, for the message. given: what the user set, beside recipe and rule.
+    """
     for key, value in config.model.fixes.items():
         if getattr(config, key) != value:
             raise ConfigError(
-                f"{config.name} is the model with {key} = {value}, and {sources.get(key, 'a setting')} makes it "
-                f"{getattr(config, key)}; leave that out, or choose another model"
+                f"model {config.name} requires {key} = {toml_word(value)}, but {sources.get(key, 'a setting')} sets it "
+                f"to {toml_word(getattr(config, key))}; remove that, or choose another model"
             )
+    for need in config.model.needs:
+        if not need.is_met(config) and set(need.keys) & set(given):
+            raise ConfigError(f"model {config.name} needs {need.line}; {need.remedy}, or choose another model")
+
+
+def toml_word(value: Any) -> str:
+    """A value as --set takes it."""
+    return str(value).lower() if isinstance(value, bool) else str(list(value) if isinstance(value, tuple) else value)

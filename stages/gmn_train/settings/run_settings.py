@@ -15,6 +15,8 @@ from gmn_train.settings.model_settings import ModelConfig
 
 DATA, TRAINING, MEMORY = "Data", "Training", "Memory and speed"
 Mode = Literal["full", "batch", "graphs"]
+CHOSEN = ("fingerprint", "m", "M", "s", "epochs", "lr", "warmup", "eval_every", "mode", "threads")
+"""Settings that are chosen automatically. A run's own file has them all."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ class TrainConfig:
         0, help="Stop early after this many epochs without a better validation. 0: never.", group=TRAINING
     )
     eval_every: int | None = setting(
-        None, help="Epochs between evaluations. Default: so that there are about 200 in a run.", group=TRAINING
+        None, help="Epochs between evaluations. Default: about 200 evaluations per run.", group=TRAINING
     )
     eval_draws: int = setting(1, help="Average predictions over this many draws of tokens.", group=TRAINING)
 
@@ -95,15 +97,15 @@ class TrainConfig:
     )
     procs: int = setting(
         1,
-        help="Processes on this machine that share the run. If it is given, also as 1, steps are cut into --grains; "
-        "then their number changes no result.",
+        help="Processes on this machine that share the run. If given (even as 1), steps are split into --grains, and "
+        "the number of processes does not affect the result.",
         group=MEMORY,
         affects_result=False,
     )
     grains: int | None = setting(
         None,
-        help="Parts that a step is cut into, to share among processes. Default: none; "
-        "with --procs or torchrun 8 for 1 to 8 processes, 16 for 9 to 16.",
+        help="Parts of a step, shared by the processes. Default: none; with --procs or torchrun, 8 (16 above 8 "
+        "processes).",
         group=MEMORY,
     )
     loader_threads: int = setting(
@@ -119,12 +121,12 @@ class TrainConfig:
     )
     check: Check = setting(
         "sampled",
-        help="Checksums of the store: every block as it is first read, all before training, or none.",
+        help="Checksums of the store. full: all before training; sampled: each block when first read; none: never.",
         group=MEMORY,
         affects_result=False,
     )
     checkpoint_seconds: float = setting(
-        30.0, help="Seconds between checkpoints, at least. 0: after every step.", group=MEMORY, affects_result=False
+        30.0, help="Minimum seconds between checkpoints. 0: after every step.", group=MEMORY, affects_result=False
     )
 
     model: ModelConfig = setting(ModelConfig, help="The model's settings.", group="Model")
@@ -153,5 +155,4 @@ class TrainConfig:
     @property
     def unresolved(self) -> list[str]:
         """Settings that are still to be chosen from the store. A run's own file has none."""
-        chosen = ("fingerprint", "m", "M", "s", "epochs", "lr", "warmup", "eval_every", "mode", "threads")
-        return [name for name in chosen if getattr(self, name) is None]
+        return [name for name in CHOSEN if getattr(self, name) is None]

@@ -1,6 +1,5 @@
 """`gmn-prep tokenize --memory`: the bytes of the plain command, from a table sorted on disk and a mapped graph."""
 
-import mmap
 import subprocess
 import sys
 import time
@@ -140,4 +139,3 @@ def test_pages_are_given_back_and_read_again(tmp_path: Path) -> None:
             if resident_pages._resident_file_bytes() < before + (1 << 23):
                 break
             assert time.monotonic() < deadline
-    assert hasattr(mmap, "MADV_DONTNEED")

@@ -127,7 +127,7 @@ def test_asking_again_is_answered_from_the_store(tmp_path: Path) -> None:
     assert not (store / ".wip").exists()
     assert (again["made"], again["exact"], again["fingerprint"]) == (False, True, first["fingerprint"])
     smaller = run("gmn-prep", *GRID[:5], "--m", 2, "--M", 3, "--s", 1, cwd=tmp_path)
-    assert "is there already; it holds more than was asked" in " ".join(smaller.stdout.split())
+    assert "already exists; it holds more than was asked" in " ".join(smaller.stdout.split())
     beside = run("gmn-prep", *GRID, "--m", 5, "--out", "data/larger.zarr", "--quiet", cwd=tmp_path)
     assert beside.returncode == 0
     found = json.loads(run("gmn-prep", *GRID, "--m", 5, "--json", cwd=tmp_path).stdout)

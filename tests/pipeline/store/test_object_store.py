@@ -3,7 +3,6 @@
 import gc
 import re
 import threading
-import time
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +16,7 @@ from gmn_pipeline.store.objects import client
 from gmn_pipeline.store.writing.copy_store import copy_store
 from tests.object_server import FaultyProxy
 from tests.stores import ring_graph, write_store
+from tests.waiting import wait_until
 
 SETTINGS = TokenSettings(3, 2, 2)
 
@@ -273,10 +273,8 @@ def test_expected_blocks_are_fetched_meanwhile(s3: FaultyProxy, url: StoreUrl, l
     copy_store(local.path, url)
     store = TokenStore.open(url)
     store.expect(np.arange(40))
-    while len({path.split("/c/")[0] for path in chunks_fetched(s3) if "/walks/" in path}) < 3:
-        time.sleep(0.01)
-    while store.storage._lanes:  # type: ignore[attr-defined]
-        time.sleep(0.01)
+    wait_until(lambda: len({path.split("/c/")[0] for path in chunks_fetched(s3) if "/walks/" in path}) >= 3)
+    wait_until(lambda: not store.storage._lanes)  # type: ignore[attr-defined]
     s3.reset()
     assert store.view().gather(np.arange(40)).nodes.size == local.view().gather(np.arange(40)).nodes.size
     assert chunks_fetched(s3) == []

@@ -4,7 +4,6 @@ import mmap
 import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -20,6 +19,7 @@ from gmn_pipeline.store.writing.verbs import create_store, finalise_store, missi
 from gmn_prep.tokens.tokenizer import Tokenizer
 from tests.end_to_end.commands import Command, start, tree
 from tests.stores import ring_graph, write_store
+from tests.waiting import wait_until
 
 SETTINGS = TokenSettings(3, 2, 2)
 
@@ -36,8 +36,7 @@ def test_workers_without_a_lock_make_the_bytes_of_one_writer(tmp_path: Path) -> 
     for _ in range(2):  # a second coordinator changes nothing
         create_store(path, manifest, graph)
     with start_worker(path, 0) as killed:
-        while not any((path / "tokens").glob("b*")):
-            time.sleep(0.005)
+        wait_until(lambda: any((path / "tokens").glob("b*")))
         killed.send_signal(signal.SIGKILL)
     with ExitStack() as stack:
         workers = [stack.enter_context(start_worker(path, seed)) for seed in (1, 2, 3)]

@@ -1,6 +1,5 @@
 """Training from an object store: what later steps read is fetched while earlier ones compute."""
 
-import time
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from gmn_train.data.read_ahead import look_ahead
 from tests.object_server import FaultyProxy
 from tests.stores import ring_graph, write_store
 from tests.train.small_runs import many_graphs, prepare, settings_for
+from tests.waiting import wait_until
 
 
 def test_looking_ahead_tells_of_each_item_before_it_comes() -> None:
@@ -31,8 +31,7 @@ def test_a_step_told_of_in_time_does_not_wait_for_the_network(s3: FaultyProxy, m
     s3.reset()
     sampler.expect(first)
     storage: Any = sampler.data.store.storage
-    while storage._lanes:
-        time.sleep(0.01)
+    wait_until(lambda: not storage._lanes)
     blocks = {path.split("/")[3] for path in s3.paths("GET") if "/walks/" in path}
     assert 0 < len(blocks) <= store.manifest.blocks
     s3.reset()

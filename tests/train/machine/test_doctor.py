@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from gmn_pipeline import TokenSettings
+from gmn_pipeline.console.machine import usable_cores
 from gmn_train.machine import doctor, probes
 from tests.stores import ring_graph, write_store
 
@@ -18,8 +20,8 @@ def found() -> dict[str, Any]:
 
 
 def test_examines_this_machine(found: dict[str, Any]) -> None:
-    assert found["cores"] >= 1
-    assert found["threads"]["torch"] >= 1
+    assert found["cores"] == usable_cores()
+    assert found["threads"]["torch"] == torch.get_num_threads()
     assert [kernel["name"] for kernel in found["kernels"]] == ["scan", "gather"]
     assert all(kernel["works"] and kernel["cache"] for kernel in found["kernels"])
     assert found["use"]["precision"] == "float32"

@@ -320,7 +320,7 @@ def test_settings_load_from_flags_and_models_differ():
     assert ModelConfig.of("gmn", width=32).width == 32
     with pytest.raises(ConfigError, match=r"no model 'gmn-papr'; allowed: gmn, .*; did you mean 'gmn-paper'"):
         ModelConfig.of("gmn-papr")
-    with pytest.raises(ConfigError, match="mpnn is the model with token_blocks = none, and the call makes it between"):
+    with pytest.raises(ConfigError, match="model mpnn requires token_blocks = none, but the call sets it to between"):
         ModelConfig.of("mpnn", token_blocks="between")
 
 

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
-from gmn_pipeline import Graph, Task, TokenSettings
+from gmn_pipeline import Graph, Task, TokenSettings, TokenStore
 from gmn_pipeline.errors import ConfigError
 from gmn_train.model import Baseline, InputSource, ModelConfig, make_graph_model, whole_inputs
-from gmn_train.model.tables import MODELS
+from gmn_train.model.tables import BRANCHES, MODELS, Branch
 from tests.stores import ring_graph
 from tests.train.model_stores import model_store
 from tests.train.small_runs import last_weights, prepare, settings_for, train_in
@@ -94,3 +95,21 @@ def test_mistakes_are_named():
         ModelConfig(token_layers=0)
     with pytest.raises(ConfigError, match="do not divide width 18"):
         ModelConfig.of("gps", width=18)
+
+
+def test_a_branch_from_outside_serves_gps_where_it_says_how(store, monkeypatch):
+    class Sum(nn.Module):
+        def forward(self, x, edge_index, edge_states=None):  # noqa: ARG002
+            return torch.zeros_like(x).index_add(0, edge_index[1], x[edge_index[0]])
+
+        def reset_parameters(self):
+            pass
+
+    monkeypatch.setattr(BRANCHES, "_entries", dict(BRANCHES))
+    BRANCHES.add(Branch("alone", lambda *_: Sum()))
+    BRANCHES.add(Branch("both", lambda *_: Sum(), convolution=lambda *_: Sum()))
+    with pytest.raises(ConfigError, match="no mpnn = alone; set it to one of none, gcn, gatedgcn, gine, both"):
+        ModelConfig.of("gps", mpnn="alone", **SMALL)
+    config = ModelConfig.of("gps", mpnn="both", **SMALL)
+    source = InputSource(TokenStore.open(store).view(), config)
+    assert torch.isfinite(make_graph_model(config, source.facts)(whole_inputs(source)).logits).all()

@@ -202,7 +202,7 @@ def test_metrics_survive_a_cut_line(capsys) -> None:
     [
         ("epochs = 2\n", "", "lacks epochs; start the run again with gmn-train run --force"),
         ('mode = "full"\n', "", "lacks mode"),
-        ("procs = 1\n", "procs = 255\n", "was started in one piece"),
+        ("procs = 1\n", "procs = 255\n", "was started without grains"),
         ("procs = 1\n", "procs = 255\ngrains = 8\n", "r has 8 grains for 255 processes"),
         ("procs = 1\n", "procs = 5000\ngrains = 5000\n", "at most"),
     ],

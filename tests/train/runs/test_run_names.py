@@ -115,7 +115,7 @@ def test_a_run_is_trained_longer(rings: TrainConfig, capsys: pytest.CaptureFixtu
     assert RunFolder(path).metrics()[:2] == before
     config = RunFolder(path).config()
     assert (config.epochs, config.extended_from) == (4, (2,))
-    with pytest.raises(TrainError, match="cannot take any away"):
+    with pytest.raises(TrainError, match="is fewer; give more"):
         resume_run(path, Watcher(), epochs=3)
     assert resume_run(path, Watcher(), epochs=4).existed
     assert call("resume", "long", "--epochs", "5", "--json") == 0

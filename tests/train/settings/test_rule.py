@@ -14,7 +14,7 @@ from gmn_train.cli import app
 from gmn_train.runs.folder import RunFolder, default_run_dir
 from gmn_train.settings.data_facts import DataFacts, measure_facts, measure_homophily
 from gmn_train.settings.request import read_request
-from gmn_train.settings.rule import DEEP, HOMOPHILOUS, PATIENCE, choose_settings
+from gmn_train.settings.rule import DEEP, PATIENCE, choose_settings
 from gmn_train.settings.run_settings import TrainConfig
 from gmn_train.tables.running import plan_jobs
 from gmn_train.tables.spec import RowSpec, TableSpec
@@ -88,7 +88,6 @@ def test_norm_and_residual_follow_features_and_homophily(
     model = request.config.model
     assert (model.norm, model.residual) == (norm, residual)
     assert request.sources["model.norm"] == "the data"
-    assert 0 < HOMOPHILOUS < 0.5
 
 
 def test_every_split_of_a_table_and_of_a_command_has_the_settings_of_its_own_labels(

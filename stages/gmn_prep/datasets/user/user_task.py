@@ -1,4 +1,4 @@
-"""The task of a user's own data: as given, otherwise by the labels."""
+"""The task of a user's own data: as given, otherwise inferred from the labels."""
 
 from dataclasses import dataclass
 from typing import Any, get_args

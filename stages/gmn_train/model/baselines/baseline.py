@@ -5,42 +5,24 @@ gcn, gatedgcn, gin    h <- h + dropout(ReLU(norm(convolution(h)))), as Dwivedi e
 gps, gps-performer    GPSConv around the convolution that `mpnn` names, with full or Performer attention
 """
 
-from collections.abc import Callable
-
 from torch import Tensor, nn
 from torch.nn.functional import relu
 
+from gmn_pipeline.tables import load_code
 from gmn_train.data.inputs import InputFacts, ModelInputs
-from gmn_train.model.encoders.gatedgcn import gated_convolution, gated_messages
-from gmn_train.model.encoders.gine import gine_convolution, gine_messages
 from gmn_train.model.frame import GraphModel, ModelOutputs, graph_numbers
 from gmn_train.model.layers.node_layer import make_norm
 from gmn_train.model.layers.rowwise.quick_dropout import quick_dropout
-from gmn_train.model.tables import HEADS
+from gmn_train.model.tables import BRANCHES, HEADS
 from gmn_train.settings.model_settings import ModelConfig
 
 
-class Convolution(nn.Module):
-    """PyG's layer behind one signature, with edge states (E, d) where the layer takes them."""
-
-    def __init__(self, name: str, width: int, edge_features: bool) -> None:
-        super().__init__()
-        from torch_geometric.nn import GCNConv
-
-        makers: dict[str, tuple[Callable[..., nn.Module], Callable[..., Tensor]]] = {
-            "gcn": (lambda width, _: GCNConv(width, width), lambda layer, x, edges, _: layer(x, edges)),
-            "gatedgcn": (gated_convolution, gated_messages),
-            "gin": (gine_convolution, gine_messages),
-            "gine": (gine_convolution, gine_messages),
-        }
-        make, self._convolve = makers[name]
-        self.layer = make(width, edge_features)
-
-    def forward(self, x: Tensor, edge_index: Tensor, edge_states: Tensor | None = None) -> Tensor:
-        return self._convolve(self.layer, x, edge_index, edge_states)
-
-    def reset_parameters(self) -> None:
-        self.layer.reset_parameters()  # type: ignore[operator]
+def make_convolution(name: str, width: int, edge_features: bool) -> nn.Module:
+    """PyG's layer of the kind that a branch's name says."""
+    code = BRANCHES[name].convolution
+    assert code is not None, "check_gps refuses other branches"
+    convolution: nn.Module = load_code(code)(width, edge_features)
+    return convolution
 
 
 class PlainLayer(nn.Module):
@@ -63,7 +45,7 @@ class GpsLayer(nn.Module):
         from torch_geometric.nn import GPSConv
 
         norms = {"batch": "batch_norm", "layer": "layer_norm", "none": None}
-        convolution = None if config.mpnn == "none" else Convolution(config.mpnn, config.width, edge_features)
+        convolution = None if config.mpnn == "none" else make_convolution(config.mpnn, config.width, edge_features)
         self.layer = GPSConv(
             config.width,
             convolution,
@@ -86,11 +68,11 @@ class Baseline(GraphModel):
         self.layers = nn.ModuleList(self._layer() for _ in range(config.node_layers))
 
     def _layer(self) -> nn.Module:
-        c, edges = self.config, self.facts.edge_columns > 0
-        if c.name.startswith("gps"):
-            return GpsLayer(c, "performer" if c.name == "gps-performer" else "multihead", edges)
-        mix = nn.Linear(c.width, c.width) if c.name == "mlp" else Convolution(c.name, c.width, edges)
-        return PlainLayer(mix, c)
+        c, edges, parts = self.config, self.facts.edge_columns > 0, self.config.model.parts
+        if "attention" in parts:
+            return GpsLayer(c, parts["attention"], edges)
+        name = parts.get("convolution")
+        return PlainLayer(nn.Linear(c.width, c.width) if name is None else make_convolution(name, c.width, edges), c)
 
     def forward(self, inputs: ModelInputs, *, explain: bool = False) -> ModelOutputs:  # noqa: ARG002 - no tokens here
         """Predictions for inputs built by `whole_inputs` or `batch_inputs`."""

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from gmn_pipeline.console.output import size_text
 from gmn_pipeline.errors import DatasetError
 from gmn_pipeline.types import Array
 from gmn_prep.datasets.user.tables.table_file import UserTable
@@ -26,9 +27,10 @@ def stack_features(table: UserTable, notes: list[str]) -> tuple[Array, tuple[str
         names += column_names
         room = 4 * len(table) * sum(array.dtype == np.bool_ for array in arrays)
         if room > MOST_BYTES:
+            most = size_text(MOST_BYTES)
             raise DatasetError(
-                f"columns of text up to '{name}' of {table.path.name} take {room / 2**30:.0f} GB as categories of "
-                f"{len(table):,} rows, more than {MOST_BYTES >> 30}; leave one out with --drop {name}, or encode it"
+                f"columns of text up to '{name}' of {table.path.name} take {size_text(room)} as categories of "
+                f"{len(table):,} rows, more than {most}; leave one out with --drop {name}, or encode it"
             )
     out = np.empty((len(table), len(arrays)), dtype=np.float32)
     for place, array in enumerate(arrays):
