@@ -99,4 +99,6 @@ def check_rows(file: Path, rows: Sequence[RowSpec]) -> None:
 def _toml(value: Any) -> str:
     import tomli_w
 
+    if isinstance(value, list):  # in one line, as a command takes it
+        return f"[{', '.join(map(_toml, value))}]"
     return tomli_w.dumps({"x": value}).partition("=")[2].strip()
